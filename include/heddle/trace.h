@@ -62,7 +62,7 @@ struct RecordTypeOf;
 struct Record {
   fb::RecordType type = fb::RecordType::kNone;
   uint64_t index = 0;   // position among all records, from 0; what `heddle dump --calls` counts
-  uint64_t offset = 0;  // of the record's header in the file, bytes
+  uint64_t offset = 0;  // of the record's header in the file, or of the packed block that holds it; bytes
   absl::Span<const uint8_t> payload;
 
   // The payload as `Table`, or nullptr if this record is of another type.

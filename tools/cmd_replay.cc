@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/report/report.h"
+#include "tools/command.h"
+#include "tools/replay_run.h"
+#include "tools/retry_layout.h"
+#include "tools/trace_args.h"
+
+namespace heddle::tools {
+namespace {
+
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+absl::StatusOr<int> Run(Invocation& call) {
+  ReplayOptions options;
+  std::string mode = "both";
+  std::string by = "auto";
+  std::vector<std::string> reports;
+  int64_t step_number = -1;
+  int64_t loop = options.loop;
+  int64_t device = 0;
+  bool json = false;
+  bool quiet = false;
+  call.flags()
+      .Int("step", "N", &step_number,
+           "which step, from 0; -1: the first that begins with a memory "
+           "snapshot")
+      .String("by", "SOURCE", &by,
+              "what a step is: auto, recorded, graph, nvtx[:NAME], repeat[:N]")
+      .Choice("mode", {"serial", "graph", "both"}, &mode,
+              "stream launches, one CUDA graph, or both in turn")
+      .Int("loop", "N", &loop, "runs that are timed; 0: none")
+      .Bool("verify", &options.verify,
+            "compare memory after serial and graph runs, on two inputs")
+      .List("report", "FILE", &reports,
+            "what the device did, as .txt, .json, .trace.json "
+            "(chrome://tracing, ui.perfetto.dev) or .svg; - for the terminal")
+      .Int("device", "N", &device, "ordinal of the device")
+      .Bool("json", &json, "print the result as JSON")
+      .Bool("quiet", &quiet, "no progress on stderr")
+      .Short('q')
+      .Int("drop-dependency", "N", &options.drop_dependency,
+           "leave out edge N of the graph, to see that --verify finds it");
+  if (std::optional<int> exit = call.Parse({.min = 1, .max = 1})) return *exit;
+  if (loop < 0 || loop > 1000000) {
+    return call.UsageError("--loop must be between 0 and 1000000");
+  }
+  if (step_number < -1) return call.UsageError("--step counts from 0");
+  if (device < 0 || device > 1023) {
+    return call.UsageError("--device must be an ordinal");
+  }
+  for (const std::string& path : reports) {
+    if (path == "-") continue;
+    if (absl::Status s = report::CheckReportName(path); !s.ok()) {
+      return call.UsageError(std::string(s.message()));
+    }
+  }
+  options.serial = mode != "graph";
+  options.graph = mode != "serial";
+  options.loop = static_cast<int>(loop);
+  options.device = static_cast<int>(device);
+  options.watch = !reports.empty();
+  if (!quiet) {
+    options.progress = [](const std::string& line) {
+      std::fprintf(stderr, "heddle replay: %s\n", line.c_str());
+    };
+  }
+  // Images hold thousands of kernels of which a step uses a few. The program
+  // may say otherwise.
+  setenv("CUDA_MODULE_LOADING", "LAZY", 0);
+
+  auto reader = OpenTrace(call.positional()[0]);
+  if (!reader.ok()) return reader.status();
+  absl::StatusOr<ChosenStep> step = ChooseStep(**reader, step_number, by);
+  if (!step.ok()) return step.status();
+  absl::StatusOr<ReplayResult> result = RunReplay(**reader, *step, options);
+  if (!result.ok()) {
+    RunAgainOnCollision(result.status());
+    return result.status();
+  }
+  for (const std::string& warning : result->warnings) {
+    std::fprintf(stderr, "heddle replay: note: %s\n", warning.c_str());
+  }
+  if (json) {
+    Print(ReplayToJson(*result).dump(2, ' ', false,
+                                     nlohmann::json::error_handler_t::replace) +
+          "\n");
+  } else {
+    Print(ReplayToText(*result));
+  }
+  const report::Report report = ToReport(*result);
+  for (const std::string& path : reports) {
+    if (path == "-") {
+      Print("\n" + report::ToText(report, /*launches=*/false));
+      continue;
+    }
+    if (absl::Status s = report::WriteReport(report, path); !s.ok()) return s;
+    if (!quiet) {
+      std::fprintf(stderr, "heddle replay: wrote %s\n", path.c_str());
+    }
+  }
+  return result->verify && !result->verify->passed ? kExitNo : kExitOk;
+}
+
+}  // namespace
+
+const Command& ReplayCommand() {
+  static constexpr Command kCommand = {
+      .name = "replay",
+      .synopsis = "run a step of a trace again, as it was and as a graph",
+      .arguments = "[flags] TRACE",
+      .help =
+          "Loads the recorded images, puts memory at the recorded addresses "
+          "and runs one step\nas stream launches (serial) and as one CUDA "
+          "graph that is built node by node.\nEvery timed run starts from the "
+          "same memory on an idle device; the time is that\nbetween two "
+          "events around it (median, and half the range of the middle half).\n"
+          "\n--verify runs both modes several times on two inputs and compares "
+          "all memory byte\nfor byte. Kernels that are not repeatable "
+          "themselves are named; they are no\nfailure. Where the trace holds "
+          "all memory after the step, it is compared with that\ntoo.\n\n"
+          "Ranges of which the trace knows only statistics (--memory small) "
+          "are filled with\nseeded values. Exit code: 0 done and, with "
+          "--verify, the same; 1 not the same;\n2 wrong usage, a trace that "
+          "cannot be replayed, or no device.\n",
+      .run = &Run};
+  return kCommand;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/replay_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/replay/executor.h"
+#include "runtime/replay/session.h"
+
+namespace heddle::tools {
+namespace {
+
+using ExecutorPointer = std::unique_ptr<replay::Executor>;
+using MakeExecutor = std::function<absl::StatusOr<ExecutorPointer>()>;
+
+// The ways to run the step that were asked for.
+std::vector<MakeExecutor> Modes(const replay::Session& session,
+                                const ReplayOptions& options) {
+  std::vector<MakeExecutor> modes;
+  if (options.serial) {
+    modes.push_back([&session] { return session.NewSerial(); });
+  }
+  if (options.graph) {
+    const replay::GraphOptions graph = {.drop_dependency =
+                                            options.drop_dependency};
+    modes.push_back([&session, graph] { return session.NewGraph(graph); });
+  }
+  return modes;
+}
+
+// Runs the step once to find what it writes, which is what is put back before
+// every measured run.
+absl::Status FindWritten(replay::Session& session, const MakeExecutor& make) {
+  absl::StatusOr<ExecutorPointer> executor = make();
+  if (!executor.ok()) return executor.status();
+  if (absl::Status s = session.Reset(); !s.ok()) return s;
+  if (absl::Status s = replay::RunAndWait(session.driver(), **executor);
+      !s.ok()) {
+    return s;
+  }
+  absl::StatusOr<replay::ExtentSet> changed = session.ChangedSinceStart();
+  if (!changed.ok()) return changed.status();
+  session.SetWritten(changed->Rounded(replay::Session::kWrittenBlock)
+                         .Intersect(session.image().extents()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<replay::Timing>> TimeModes(
+    replay::Session& session, const std::vector<MakeExecutor>& modes,
+    const ReplayOptions& options) {
+  std::vector<ExecutorPointer> owned;
+  std::vector<replay::Executor*> executors;
+  for (const MakeExecutor& make : modes) {
+    absl::StatusOr<ExecutorPointer> executor = make();
+    if (!executor.ok()) return executor.status();
+    executors.push_back(executor->get());
+    owned.push_back(*std::move(executor));
+  }
+  return replay::TimeExecutors(session, executors, options.warm_up,
+                               options.loop);
+}
+
+absl::StatusOr<report::Timeline> WatchMode(replay::Session& session,
+                                           const MakeExecutor& make,
+                                           report::ActivitySource& source) {
+  if (absl::Status s = source.Start(); !s.ok()) return s;
+  absl::StatusOr<ExecutorPointer> executor = make();
+  if (!executor.ok()) return executor.status();
+  // Once to warm up, and once to be seen.
+  if (absl::Status s = session.ResetWritten(); !s.ok()) return s;
+  if (absl::Status s = replay::RunAndWait(session.driver(), **executor);
+      !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = session.ResetWritten(); !s.ok()) return s;
+  if (absl::Status s = source.Start(); !s.ok()) return s;
+  if (absl::Status s = replay::RunAndWait(session.driver(), **executor);
+      !s.ok()) {
+    return s;
+  }
+  absl::StatusOr<std::vector<report::Activity>> activities = source.Stop();
+  if (!activities.ok()) return activities.status();
+  return report::Timeline{(*executor)->name(), source.name(),
+                          *std::move(activities)};
+}
+
+report::Activity ToActivity(const replay::Operation& operation, size_t index,
+                            uint64_t start_ns, uint64_t end_ns) {
+  report::Activity activity;
+  activity.name = operation.label;
+  activity.start_ns = start_ns;
+  activity.end_ns = end_ns;
+  activity.correlation = index;
+  if (const replay::LaunchWork* launch = operation.launch()) {
+    std::copy_n(launch->grid, 3, activity.grid);
+    std::copy_n(launch->block, 3, activity.block);
+    activity.dynamic_shared = launch->shared_bytes;
+  } else if (const replay::CopyWork* copy = operation.copy()) {
+    activity.kind = report::ActivityKind::kMemcpy;
+    activity.bytes = copy->width * copy->height * copy->depth;
+  } else if (const replay::FillWork* fill = operation.fill()) {
+    activity.kind = report::ActivityKind::kMemset;
+    activity.bytes = fill->width * fill->element_size * fill->height;
+  }
+  return activity;
+}
+
+// Without a profiler: one operation at a time, with events around each. They
+// measure an operation with its launch, and nothing overlaps.
+absl::StatusOr<report::Timeline> WatchWithEvents(replay::Session& session) {
+  const device::Driver& driver = session.driver();
+  if (absl::Status s = session.ResetWritten(); !s.ok()) return s;
+  report::Timeline timeline{"serial", "events around each operation", {}};
+  const auto& operations = session.bound().step().operations;
+  CUevent events[2] = {};
+  CUresult result = driver.EventCreate(&events[0], CU_EVENT_DEFAULT);
+  if (result == CUDA_SUCCESS) {
+    result = driver.EventCreate(&events[1], CU_EVENT_DEFAULT);
+  }
+  absl::Status status = driver.Check(result, "cuEventCreate");
+  uint64_t now_ns = 0;
+  for (size_t i = 0; i < operations.size() && status.ok(); ++i) {
+    if (operations[i].empty()) continue;
+    float ms = 0;
+    status = session.RunBetween(i, events[0], events[1]);
+    if (!status.ok()) break;
+    status = driver.Check(driver.EventElapsedTime(&ms, events[0], events[1]),
+                          "cuEventElapsedTime");
+    const auto ns = static_cast<uint64_t>(std::max(0.0F, ms) * 1e6F);
+    timeline.activities.push_back(
+        ToActivity(operations[i], i, now_ns, now_ns + ns));
+    now_ns += ns;
+  }
+  for (CUevent event : events) {
+    if (event != nullptr) driver.EventDestroy(event);
+  }
+  if (!status.ok()) return status;
+  report::NumberActivities(timeline.activities);
+  return timeline;
+}
+
+void CountProgram(const replay::Program& program, ReplayResult& result) {
+  result.operations = program.step.operations.size();
+  for (const replay::Operation& operation : program.step.operations) {
+    if (operation.launch() != nullptr) ++result.launches;
+    result.dependencies += operation.dependencies.size();
+  }
+  result.streams = program.step.lanes.size();
+  result.kernels = program.kernels.size();
+  result.images = program.modules.size();
+  result.warnings = program.warnings;
+}
+
+}  // namespace
+
+absl::StatusOr<ChosenStep> ChooseStep(const trace::Reader& reader,
+                                      int64_t number, const std::string& by) {
+  absl::StatusOr<trace::StepList> list =
+      trace::FindSteps(reader, trace::StepOptions{.by = by});
+  if (!list.ok()) return list.status();
+  ChosenStep chosen;
+  chosen.total = list->steps.size();
+  if (list->steps.empty()) {
+    if (number > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.path(),
+                       " has no steps: leave out --step to "
+                       "replay all of it"));
+    }
+    chosen.bounds.end_record = reader.records().size();
+    chosen.source = "whole trace";
+    return chosen;
+  }
+  if (number >= static_cast<int64_t>(list->steps.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.path(), " has ", list->steps.size(),
+                     " steps, numbered from 0: there is no step ", number));
+  }
+  if (number < 0) {
+    const auto snapshot = std::find_if(
+        list->steps.begin(), list->steps.end(), [](const trace::Step& step) {
+          return step.snapshot_record != trace::kNoSnapshot;
+        });
+    number = snapshot - list->steps.begin();
+    if (snapshot == list->steps.end()) {
+      // The first one that a snapshot leads up to.
+      number = 0;
+      for (const trace::Record& record : reader.records()) {
+        if (record.type != fb::RecordType::kSnapshot) continue;
+        const auto after =
+            std::find_if(list->steps.begin(), list->steps.end(),
+                         [&](const trace::Step& step) {
+                           return step.first_record > record.index;
+                         });
+        if (after != list->steps.end()) {
+          number = after - list->steps.begin();
+        }
+        break;
+      }
+    }
+  }
+  const trace::Step& step = list->steps[static_cast<size_t>(number)];
+  chosen.index = number;
+  chosen.source = step.source;
+  chosen.bounds.first_record = step.first_record;
+  chosen.bounds.end_record = step.end_record;
+  if (step.snapshot_record != trace::kNoSnapshot) {
+    chosen.bounds.snapshot_record = step.snapshot_record;
+  }
+  return chosen;
+}
+
+absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
+                                       const ChosenStep& step,
+                                       const ReplayOptions& options) {
+  ReplayResult result;
+  result.trace = reader.path();
+  result.step = step;
+  absl::StatusOr<replay::Program> program =
+      replay::BuildProgram(reader, step.bounds);
+  if (!program.ok()) return program.status();
+  CountProgram(*program, result);
+
+  absl::StatusOr<device::Driver> driver = device::Driver::Load();
+  if (!driver.ok()) return driver.status();
+  std::unique_ptr<report::ActivitySource> source;
+  if (options.watch) {
+    // CUPTI wants to be there before the context is.
+    absl::StatusOr<std::unique_ptr<report::ActivitySource>> made =
+        report::CreateActivitySource(*driver);
+    if (made.ok()) {
+      source = *std::move(made);
+    } else {
+      result.warnings.push_back(
+          absl::StrCat(made.status().message(),
+                       ". The report has the serial run alone, "
+                       "timed with events"));
+    }
+  }
+  absl::StatusOr<std::unique_ptr<device::ScopedContext>> context =
+      device::ScopedContext::Create(*driver, options.device);
+  if (!context.ok()) return context.status();
+  absl::StatusOr<report::DeviceProperties> device =
+      report::QueryDevice(*driver, (*context)->device());
+  if (!device.ok()) return device.status();
+  result.device = *std::move(device);
+
+  absl::StatusOr<std::unique_ptr<replay::Session>> made =
+      replay::Session::Create(*driver, **context, reader, *program,
+                              options.progress);
+  if (!made.ok()) return made.status();
+  replay::Session& session = **made;
+  result.memory_bytes = session.image().bytes();
+  for (const replay::Content& content : program->content) {
+    if (content.fill == fb::FillKind::kDescribed) {
+      result.described_bytes += content.size;
+    }
+  }
+
+  const std::vector<MakeExecutor> modes = Modes(session, options);
+  if (options.verify) {
+    replay::VerifyOptions verify;
+    verify.graph.drop_dependency = options.drop_dependency;
+    absl::StatusOr<replay::VerifyResult> verified =
+        replay::Verify(session, verify);
+    if (!verified.ok()) return verified.status();
+    result.verify = *std::move(verified);
+  } else {
+    absl::StatusOr<replay::Session::Input> input = session.LoadInput(1);
+    if (!input.ok()) return input.status();
+    if (absl::Status s = FindWritten(session, modes[0]); !s.ok()) return s;
+  }
+  if (options.loop > 0) {
+    session.Report(absl::StrCat("timing ", options.loop, " runs"));
+    absl::StatusOr<std::vector<replay::Timing>> timings =
+        TimeModes(session, modes, options);
+    if (!timings.ok()) return timings.status();
+    result.timings = *std::move(timings);
+  }
+  if (!options.watch) return result;
+  if (source == nullptr) {
+    absl::StatusOr<report::Timeline> timeline = WatchWithEvents(session);
+    if (!timeline.ok()) return timeline.status();
+    result.timelines.push_back(*std::move(timeline));
+    return result;
+  }
+  for (const MakeExecutor& make : modes) {
+    absl::StatusOr<report::Timeline> timeline =
+        WatchMode(session, make, *source);
+    if (!timeline.ok()) return timeline.status();
+    result.timelines.push_back(*std::move(timeline));
+  }
+  return result;
+}
+
+}  // namespace heddle::tools
