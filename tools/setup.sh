@@ -61,15 +61,16 @@ heddle_install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# heddle_build [target...]: all targets by default.
 heddle_build() {
   say "building in $BUILD_DIR ($BUILD_TYPE, $JOBS jobs)"
+  mkdir -p "$BUILD_DIR"
   cmake -G Ninja -S "$ROOT" -B "$BUILD_DIR" \
-    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" "$@" >"$BUILD_DIR.configure.log" 2>&1 || {
-    cat "$BUILD_DIR.configure.log" >&2
+    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" >"$BUILD_DIR/configure.log" 2>&1 || {
+    cat "$BUILD_DIR/configure.log" >&2
     fail "configuring failed"
   }
-  mv "$BUILD_DIR.configure.log" "$BUILD_DIR/configure.log"
-  cmake --build "$BUILD_DIR" -j "$JOBS"
+  ninja -C "$BUILD_DIR" -j "$JOBS" "$@"
 }
 
 heddle_has_gpu() {

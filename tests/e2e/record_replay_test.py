@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way, with the real programs: record, look, replay, verify.
+
+Runs the sample program `decode` under heddle on the host device and checks what
+comes out. usage: record_replay_test.py BUILD_DIR [unittest arguments]
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+HEDDLE = str(BUILD / "bin/heddle")
+DECODE = str(BUILD / "bin/decode")
+PRELOAD = str(BUILD / "lib/libheddle_preload.so")
+LAUNCHES_PER_TOKEN = 78
+
+
+def environment(**extra):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("HEDDLE_")}
+    env["LD_LIBRARY_PATH"] = str(BUILD / "lib/hostdevice")
+    env["HEDDLE_HOSTDEVICE_KERNELS"] = str(
+        BUILD / "lib/libdecode_host_kernels.so")
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+def run(*command, env=None, timeout=240):
+    return subprocess.run(command, env=env or environment(), timeout=timeout,
+                          capture_output=True, text=True)
+
+
+class RecordReplay(unittest.TestCase):
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self._folder.name)
+        self.trace = str(self.folder / "t.htrace")
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def record(self, *decode, flags=(), env=None):
+        result = run(HEDDLE, "record", "-o", self.trace, *flags, "--", DECODE,
+                     *decode, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def info(self, trace=None):
+        result = run(HEDDLE, "info", "--json", trace or self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def replay(self, *flags, env=None):
+        result = run(HEDDLE, "replay", self.trace, "--verify", "--loop", "3",
+                     *flags, env=env)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("verify: passed", result.stdout)
+        return result
+
+    def test_recording_changes_no_output_and_misses_no_launch(self):
+        plain = run(DECODE, "--tokens", "6")
+        recorded = self.record("--tokens", "6")
+        tokens = [line for line in plain.stdout.splitlines()
+                  if line.startswith("tokens:")]
+        self.assertEqual(len(tokens), 1)
+        self.assertIn(tokens[0], recorded.stdout)
+        info = self.info()
+        self.assertEqual(info["work"]["launches"], 6 * LAUNCHES_PER_TOKEN)
+        self.assertFalse(info["trace"]["truncated"])
+        self.assertEqual(info["modules"]["images"], 1)
+
+    def test_stream_launches_replay_identically_in_both_modes(self):
+        self.record("--tokens", "6", flags=("--memory", "full"))
+        self.replay()
+
+    def test_a_captured_graph_replays_identically_in_both_modes(self):
+        self.record("--graph", "--tokens", "6", flags=("--memory", "full"))
+        info = self.info()
+        self.assertEqual(info["graphs"]["launches"], 6)
+        self.assertEqual(info["graphs"]["kernels_run"],
+                         6 * LAUNCHES_PER_TOKEN)
+        # The end of the step is in the trace, too: the replay is held against
+        # what the program itself computed.
+        self.assertIn("recorded program: memory after the step is what it had",
+                      self.replay().stdout)
+
+    def test_any_legal_order_of_the_device_gives_the_same_memory(self):
+        self.record("--graph", "--tokens", "4", flags=("--memory", "full"))
+        for seed in (2, 3, 4):
+            self.replay(env=environment(HEDDLE_HOSTDEVICE_SEED=seed))
+
+    def test_every_route_to_the_driver_is_recorded(self):
+        for route in ("direct", "dlsym", "procaddress"):
+            with self.subTest(route=route):
+                self.record("--load", route, "--tokens", "2")
+                self.assertEqual(self.info()["work"]["launches"],
+                                 2 * LAUNCHES_PER_TOKEN)
+
+    def test_a_killed_program_leaves_a_trace_that_opens(self):
+        process = subprocess.Popen(
+            [DECODE, "--tokens", "1000", "--max-seq", "1024"],
+            env=environment(LD_PRELOAD=PRELOAD, HEDDLE_TRACE=self.trace),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        seen = 0
+        while seen < 500 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            if process.poll() is not None:
+                break
+            if pathlib.Path(self.trace).exists():
+                result = run(HEDDLE, "info", "--json", self.trace)
+                if result.returncode == 0:
+                    seen = json.loads(result.stdout)["work"]["launches"]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assertEqual(process.returncode, -signal.SIGKILL,
+                         "the program ended before it could be killed")
+        info = self.info()
+        self.assertTrue(info["trace"]["truncated"])
+        self.assertGreaterEqual(info["work"]["launches"], 500)
+
+    def test_the_program_runs_on_when_the_trace_cannot_be_written(self):
+        result = run(DECODE, "--tokens", "2", env=environment(
+            LD_PRELOAD=PRELOAD, HEDDLE_TRACE="/nonexistent/folder/t.htrace"))
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("tokens:", result.stdout)
+        self.assertIn("not recording", result.stderr)
+
+    def test_a_bad_setting_is_named_and_the_program_runs_on(self):
+        result = run(DECODE, "--tokens", "2", env=environment(
+            LD_PRELOAD=PRELOAD, HEDDLE_TRACE=self.trace,
+            HEDDLE_MEMORY="everything"))
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("HEDDLE_MEMORY=everything", result.stderr)
+
+    def test_disabled_means_nothing_happens(self):
+        result = run(DECODE, "--tokens", "2", env=environment(
+            LD_PRELOAD=PRELOAD, HEDDLE_TRACE=self.trace, HEDDLE_DISABLE=1))
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_processes_of_one_command_write_their_own_files(self):
+        script = f"{DECODE} --tokens 1; {DECODE} --tokens 2"
+        result = run(HEDDLE, "record", "-o", self.trace, "--", "/bin/sh", "-c",
+                     script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        launches = sorted(self.info(str(trace))["work"]["launches"]
+                          for trace in self.folder.glob("*.htrace"))
+        self.assertEqual(launches,
+                         [LAUNCHES_PER_TOKEN, 2 * LAUNCHES_PER_TOKEN])
+
+    def test_the_exit_status_is_the_programs(self):
+        result = run(HEDDLE, "record", "-o", self.trace, "--", "/bin/sh", "-c",
+                     "exit 7")
+        self.assertEqual(result.returncode, 7)
+        self.assertIn("doctor", result.stderr)
+
+    def test_one_step_of_many_by_its_range(self):
+        self.record("--steps-range", "--tokens", "6",
+                    flags=("--range", "step", "--step", "3", "--window",
+                           "steps", "--memory", "full"))
+        info = self.info()
+        self.assertEqual(info["work"]["launches"], LAUNCHES_PER_TOKEN)
+        self.replay("--by", "recorded")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
