@@ -18,6 +18,8 @@ namespace {
 // Numbers in this range look like addresses of a 48-bit space.
 constexpr uint64_t kLowAddress = uint64_t{1} << 32;
 constexpr uint64_t kHighAddress = uint64_t{1} << 48;
+// Of a struct, that are shown.
+constexpr int kMaxWords = 4;
 
 bool LooksLikeAddress(uint64_t value) {
   return value >= kLowAddress && value < kHighAddress;
@@ -194,37 +196,32 @@ class Comparer {
 
   void Param(const std::string& what, uint32_t offset,
              absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
-    if (a == b && !exact_) {
+    if (a.size() > 8) {
+      Struct(what, offset, a, b);
+    } else if (a.size() == 8) {
+      const uint64_t from = LoadWord(a);
+      const uint64_t to = LoadWord(b);
       // The same number may be another place.
-      if (a.size() != 8 || SamePlace(LoadWord(a), LoadWord(b))) return;
-    } else if (a == b) {
-      return;
-    }
-    bool same = false;
-    if (a.size() == 8) {
-      same = SameAddress(LoadWord(a), LoadWord(b)) &&
-             SamePlace(LoadWord(a), LoadWord(b));
-    } else if (a.size() > 8) {
-      same = SameStruct(offset, a, b);
-    }
-    if (same) return;
-    Change(what, ParamToText(a, offset, a_.context().buffers()),
-           ParamToText(b, offset, b_.context().buffers()));
-    // Two structs may look alike.
-    if (ParamToText(a, offset, a_.context().buffers()) ==
-        ParamToText(b, offset, b_.context().buffers())) {
-      changes_.push_back(absl::StrCat(what, " differs from byte ",
-                                      FirstDifference(a, b), " on"));
+      if (!SameAddress(from, to) || (!exact_ && !SamePlace(from, to))) {
+        Word(what, offset, a, b);
+      }
+    } else if (a != b) {
+      Word(what, offset, a, b);
     }
   }
 
-  bool SamePlace(uint64_t from, uint64_t to) const {
-    return a_.context().buffers().Locate(from) ==
-           b_.context().buffers().Locate(to);
+  void Word(const std::string& what, uint32_t offset,
+            absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
+    const std::string from = ParamToText(a, offset, a_.context().buffers());
+    const std::string to = ParamToText(b, offset, b_.context().buffers());
+    if (from != to) return Change(what, from, to);
+    Change(what, HexBytes(a), HexBytes(b));
   }
 
-  bool SameStruct(uint32_t offset, absl::Span<const uint8_t> a,
-                  absl::Span<const uint8_t> b) const {
+  // Word by word; what is not aligned or not whole, byte by byte.
+  void Struct(const std::string& what, uint32_t offset,
+              absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
+    int shown = 0;
     for (size_t at = 0; at < a.size();) {
       const bool word = (offset + at) % 8 == 0 && at + 8 <= a.size();
       const size_t size = word ? 8 : 1;
@@ -233,16 +230,32 @@ class Comparer {
       const bool same = part_a == part_b ||
                         (word && SameAddress(LoadWord(part_a), LoadWord(part_b),
                                              /*loose=*/false));
-      if (!same) return false;
+      if (!same && ++shown > kMaxWords) {
+        changes_.push_back(absl::StrCat(what, " differs further on"));
+        return;
+      }
+      if (!same) StructWord(what, offset, at, part_a, part_b);
       at += size;
     }
-    return true;
   }
 
-  static size_t FirstDifference(absl::Span<const uint8_t> a,
-                                absl::Span<const uint8_t> b) {
-    return static_cast<size_t>(
-        std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin());
+  // Eight bytes that are no address are more likely two numbers.
+  void StructWord(const std::string& what, uint32_t offset, size_t at,
+                  absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
+    const bool place = a_.context().buffers().Find(LoadWord(a)) != nullptr ||
+                       b_.context().buffers().Find(LoadWord(b)) != nullptr;
+    const size_t size = a.size() == 8 && !place ? 4 : a.size();
+    for (size_t part = 0; part < a.size(); part += size) {
+      const auto part_a = a.subspan(part, size);
+      const auto part_b = b.subspan(part, size);
+      if (part_a == part_b) continue;
+      Word(absl::StrCat(what, " byte ", at + part), offset, part_a, part_b);
+    }
+  }
+
+  bool SamePlace(uint64_t from, uint64_t to) const {
+    return a_.context().buffers().Locate(from) ==
+           b_.context().buffers().Locate(to);
   }
 
   void Copies(const fb::Memcpy& a, const fb::Memcpy& b) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace heddle::tools {
@@ -30,6 +31,20 @@ void AddStatus(int status, bool capturing, Json* json) {
 
 std::string DumpJson(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string EnumText(const char* name, int value) {
+  const absl::string_view camel = name == nullptr ? "" : name;
+  if (camel.empty()) return absl::StrCat(value);
+  std::string text;
+  for (size_t i = 1; i < camel.size(); ++i) {  // without the k
+    const bool begins_word =
+        absl::ascii_isupper(camel[i]) && absl::ascii_islower(camel[i - 1]) &&
+        i + 1 < camel.size() && absl::ascii_islower(camel[i + 1]);
+    if (begins_word && i > 1) text += '-';
+    text += absl::ascii_tolower(camel[i]);
+  }
+  return text;
 }
 
 void AddStamp(const fb::Stamp* stamp, Json* json) {

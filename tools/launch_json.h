@@ -30,16 +30,13 @@ void AddFields(const fb::Graph& graph, const RecordContext& context,
                Json* json);
 Json NodeToJson(const fb::GraphNode& node, const RecordContext& context);
 
-// Lower-case name of an enum value: "kDtoH" -> "dtoh"; its number if unknown.
+// Name of an enum value for people: "kStepBegin" -> "step-begin", "kDtoH" ->
+// "dtoh"; its number if unknown.
+std::string EnumText(const char* name, int value);
+
 template <typename Enum>
 std::string EnumText(Enum value, const char* name) {
-  std::string text = name == nullptr ? "" : name;
-  if (text.empty()) return std::to_string(static_cast<int>(value));
-  text.erase(0, 1);  // the k
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
+  return EnumText(name, static_cast<int>(value));
 }
 
 }  // namespace heddle::tools

@@ -100,8 +100,8 @@ class Plate:
 
     def stretch(self):
         """Back to [0, 1], and into the field, where the next step begins."""
-        cupy.amin(self.mixed, out=self.low)
-        cupy.amax(self.mixed, out=self.span)
+        cupy.copyto(self.low, self.mixed.min())
+        cupy.copyto(self.span, self.mixed.max())
         cupy.subtract(self.span, self.low, out=self.span)
         cupy.subtract(self.mixed, self.low, out=self.mixed)
         cupy.divide(self.mixed, self.span, out=self.mixed)

@@ -283,7 +283,9 @@ std::unique_ptr<fb::LaunchT> LaunchOfNode(Recorder& recorder,
   call.params = node.kernelParams;
   call.extra = node.extra;
   std::unique_ptr<fb::LaunchT> launch = MakeLaunch(recorder, call);
-  if (recorder.memory().collects_pointers()) {
+  // Always: an instantiated graph is launched many times, any of which may be
+  // the step whose memory is kept.
+  if (recorder.options().memory == MemoryPolicy::kSmall) {
     recorder.memory().CollectPointers(launch->params);
   }
   return launch;

@@ -64,8 +64,11 @@ Recorder::Recorder(const RecordOptions& options,
       steps_(options) {
   start_ns_ = Now(CLOCK_MONOTONIC);
   writes_work_ = !options.window_steps;
+  // While all work is written, its pointers cost next to nothing to collect.
+  // Otherwise the step watch says when a snapshot will want them.
   memory_.set_collects_pointers(options.memory == MemoryPolicy::kSmall &&
-                                options.snapshot_steps);
+                                options.snapshot_steps &&
+                                !options.window_steps);
 }
 
 absl::Status Recorder::Start(const RecordOptions& options,

@@ -62,12 +62,12 @@ void StepWatch::OnSync(Recorder& recorder) {
   last_segment_ = segment.hash;
   // The next repetition begins now. Numbered, it is one more than this one.
   if (steps_.empty()) {
-    if (repeated_ < kAutoRepetition ||
-        !IsLargerThanTaken(Unit::kSegment, segment.launches)) {
-      return;
-    }
-  } else if (!Wanted(seen + 1)) {
-    return;
+    if (!IsLargerThanTaken(Unit::kSegment, segment.launches)) return;
+    if (repeated_ + 1 == kAutoRepetition) PrepareSnapshot(recorder);
+    if (repeated_ < kAutoRepetition) return;
+  } else {
+    if (Wanted(seen + 2)) PrepareSnapshot(recorder);
+    if (!Wanted(seen + 1)) return;
   }
   if (Begin(recorder, Unit::kSegment,
             absl::StrCat("between synchronizations, after ", seen + 1,
@@ -106,6 +106,7 @@ void StepWatch::OnRangePush(Recorder& recorder, absl::string_view name) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (open_) return;
   const uint64_t n = ranges_seen_++;
+  if (Wanted(n + 1)) PrepareSnapshot(recorder);
   if (steps_.empty() && taken_[static_cast<int>(Unit::kRange)] > 0) return;
   if (Wanted(n) && Begin(recorder, Unit::kRange,
                          absl::StrCat("range ", range_, " number ", n))) {
@@ -141,6 +142,12 @@ bool StepWatch::Begin(Recorder& recorder, Unit unit, std::string source) {
   return true;
 }
 
+void StepWatch::PrepareSnapshot(Recorder& recorder) {
+  if (recorder.options().memory == MemoryPolicy::kSmall) {
+    recorder.memory().set_collects_pointers(true);
+  }
+}
+
 void StepWatch::End(Recorder& recorder) {
   // What the program's memory was afterwards is worth keeping only where the
   // start is known byte for byte: then a replay can be held against it.
@@ -153,6 +160,9 @@ void StepWatch::End(Recorder& recorder) {
   step.index = next_index_++;
   recorder.writer().AppendObject(step);
   recorder.set_writes_work(!recorder.options().window_steps);
+  if (recorder.options().window_steps) {
+    recorder.memory().set_collects_pointers(false);
+  }
   open_ = false;
   ++taken_[static_cast<int>(open_unit_)];
   taken_launches_[static_cast<int>(open_unit_)] = open_launches_;

@@ -63,6 +63,9 @@ class StepWatch {
   bool Begin(Recorder& recorder, Unit unit, std::string source);
   void End(Recorder& recorder);
   void RetireIfDone(Recorder& recorder);
+  // The repetition that begins now comes right before one whose memory is to
+  // be kept: its pointers show where the snapshot is to be cut.
+  static void PrepareSnapshot(Recorder& recorder);
 
   const bool enabled_;
   const std::vector<uint64_t> steps_;

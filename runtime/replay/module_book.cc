@@ -54,7 +54,9 @@ void ModuleBook::Observe(const fb::KernelAttribute& attribute) {
 }
 
 void ModuleBook::Observe(const fb::Global& global) {
-  if (global.address() != 0 && global.size() != 0) globals_.push_back(&global);
+  if (global.address() == 0 || global.size() == 0) return;
+  if (global.size() > ~uint64_t{0} - global.address()) return;  // damage
+  globals_.push_back(&global);
 }
 
 absl::StatusOr<uint32_t> ModuleBook::UseModule(uint32_t id, Program& program) {

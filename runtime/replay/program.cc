@@ -2,9 +2,9 @@
 #include "runtime/replay/program.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/replay/extents.h"
 #include "runtime/replay/program_builder.h"
 
 namespace heddle::replay {
@@ -101,51 +101,37 @@ absl::StatusOr<SnapshotContent> ReadSnapshot(const trace::Reader& reader,
   return result;
 }
 
-// Bytes of `allocations` that live at the start and have no content.
-uint64_t UnknownBytes(const Program& program) {
-  uint64_t unknown = 0;
-  uint64_t done = 0;  // everything below is counted
-  for (const Allocation& allocation : program.allocations) {
-    if (allocation.inside) continue;
-    uint64_t at = std::max(allocation.address, done);
-    const uint64_t end = allocation.address + allocation.size;
-    for (const Content& content : program.content) {
-      if (at >= end) break;
-      if (content.address + content.size <= at) continue;
-      if (content.address >= end) break;
-      if (content.address > at) unknown += content.address - at;
-      at = std::min(end, content.address + content.size);
-    }
-    if (at < end) unknown += end - at;
-    done = std::max(done, end);
+ExtentSet AllocatedExtents(const Program& program, bool at_start) {
+  std::vector<Extent> extents;
+  for (const Allocation& a : program.allocations) {
+    if (!at_start || !a.inside) extents.push_back({a.address, a.size});
   }
-  return unknown;
+  return ExtentSet(std::move(extents));
+}
+
+ExtentSet ContentExtents(const Program& program) {
+  std::vector<Extent> extents;
+  for (const Content& c : program.content) {
+    extents.push_back({c.address, c.size});
+  }
+  return ExtentSet(std::move(extents));
 }
 
 // Memory that the snapshot saw and no allocation record covers: allocated
 // before recording began.
 void AddUnrecordedAllocations(Program& program) {
-  std::vector<Allocation> added;
-  for (const Content& content : program.content) {
-    const bool known =
-        std::any_of(program.allocations.begin(), program.allocations.end(),
-                    [&](const Allocation& a) {
-                      return content.address >= a.address &&
-                             content.address - a.address < a.size;
-                    });
-    const bool variable =
-        std::any_of(program.variables.begin(), program.variables.end(),
-                    [&](const ModuleVariable& v) {
-                      return content.address >= v.address &&
-                             content.address - v.address < v.size;
-                    });
-    if (!known && !variable) {
-      added.push_back(
-          {content.address, content.size, fb::MemoryKind::kDevice, false});
-    }
+  std::vector<Extent> variables;
+  for (const ModuleVariable& v : program.variables) {
+    variables.push_back({v.address, v.size});
   }
-  program.allocations.insert(program.allocations.end(), added.begin(),
-                             added.end());
+  const ExtentSet unrecorded =
+      ContentExtents(program)
+          .Minus(AllocatedExtents(program, /*at_start=*/false))
+          .Minus(ExtentSet(std::move(variables)));
+  for (const Extent& extent : unrecorded.extents()) {
+    program.allocations.push_back(
+        {extent.address, extent.size, fb::MemoryKind::kDevice, false});
+  }
   std::sort(program.allocations.begin(), program.allocations.end(),
             [](const Allocation& a, const Allocation& b) {
               return a.address < b.address;
@@ -174,7 +160,10 @@ absl::Status TakeContent(const trace::Reader& reader, const StepBounds& bounds,
       program.content.begin(), program.content.end(),
       [](const Content& c) { return c.fill == fb::FillKind::kDescribed; });
   if (described) program.exact = false;
-  if (const uint64_t unknown = UnknownBytes(program); unknown != 0) {
+  const uint64_t unknown = AllocatedExtents(program, /*at_start=*/true)
+                               .Minus(ContentExtents(program))
+                               .bytes();
+  if (unknown != 0) {
     program.exact = false;
     program.warnings.push_back(
         absl::StrCat("the content of ", unknown,

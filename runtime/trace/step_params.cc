@@ -188,9 +188,13 @@ class Comparison {
               absl::flat_hash_map<uint32_t, Variation>* worst) const {
     absl::Span<const Word> words(unit.words);
     if (words.size() == 3) {
-      // Two words if that explains the values, or if nothing does.
-      const bool halves =
-          (words[1].affine && words[2].affine) || !words[0].affine;
+      // Two words if that explains the values, or if nothing does; but what
+      // points into memory is one.
+      const uint64_t whole =
+          Load(Params(*base_[launch]).data() + words[0].offset, 8);
+      const bool pointer = words[0].affine && IsAddress(whole);
+      const bool halves = !pointer && ((words[1].affine && words[2].affine) ||
+                                       !words[0].affine);
       words = halves ? words.subspan(1) : words.subspan(0, 1);
     }
     const fb::Launch& base = *base_[launch];

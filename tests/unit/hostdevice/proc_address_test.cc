@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <map>
-#include <regex>
 #include <sstream>
 
 #include "tests/unit/hostdevice/device_test.h"
@@ -99,13 +97,19 @@ TEST_F(ProcAddressTest, AgreesWithTheToolkitOnEveryFormAndVersion) {
   std::stringstream text;
   text << file.rdbuf();
   const std::string all = text.str();
-  const std::regex pattern(R"(PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\))");
   std::map<std::string, std::set<int>> versions;
   std::map<std::string, std::set<int>> per_thread;
-  for (std::sregex_iterator it(all.begin(), all.end(), pattern), end; it != end;
-       ++it) {
-    auto& table = (*it)[3].matched ? per_thread : versions;
-    table[(*it)[1]].insert(std::stoi((*it)[2]));
+  // "PFN_<name>_v<version>[_ptsz|_ptds])" in each type definition.
+  const std::string prefix = "*PFN_cu";
+  for (size_t at = all.find(prefix); at != std::string::npos;
+       at = all.find(prefix, at + 1)) {
+    const std::string type = all.substr(at + 5, all.find(')', at) - (at + 5));
+    const size_t v = type.rfind("_v");
+    ASSERT_NE(v, std::string::npos) << type;
+    size_t digits = 0;
+    const int version = std::stoi(type.substr(v + 2), &digits);
+    const bool plain = v + 2 + digits == type.size();
+    (plain ? versions : per_thread)[type.substr(0, v)].insert(version);
   }
   ASSERT_GT(versions.size(), 400u);
   int checked = 0;

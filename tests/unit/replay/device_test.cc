@@ -414,7 +414,7 @@ TEST_F(DeviceTest, ATakenAddressIsAnErrorThatNamesIt) {
   Start();
   Scale(kA, 2);
   const absl::Status status = Open();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   EXPECT_NE(status.message().find("cannot have the recorded device address"),
             std::string::npos)
       << status;

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what recording costs and checks that what was recorded replays.
+
+For every workload: the program as it is, with recording armed but idle, and
+while one step of it is recorded, interleaved; are its outputs unchanged; does
+the trace replay to identical memory, as stream launches and as one graph. The
+processes differ by the preloaded library alone, so a ratio is of medians over
+interleaved processes. Writes one file in the format of the project's results.
+
+usage: record.py --build DIR --out DIR [--only WORKLOAD,...] [--rounds N]
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def workloads(build):
+    """name -> (command, how its JSON is found, microseconds of a step)."""
+    llama = [sys.executable, str(ROOT / "benchmarks/pytorch/llama.py")]
+    decode = str(build / "bin/decode")
+    median = lambda result: result["median_us"]
+    wall = lambda result: result["bench"]["wall_us"]
+    table = {
+        "llama-1b-eager-b1": (llama + ["--model", "1b", "--mode", "eager",
+                                       "--steps", "60"], median),
+        "llama-1b-graph-b1": (llama + ["--model", "1b", "--mode", "graph",
+                                       "--steps", "200"], median),
+        "decode-stream": ([decode, "--stream-tokens", "--bench", "3000",
+                           "--tokens", "32", "--max-seq", "4096"], wall),
+        "decode-graph": ([decode, "--graph", "--bench", "3000", "--tokens",
+                          "32", "--max-seq", "4096"], wall),
+        "decode-cudart": ([str(build / "bin/decode_cudart"), "--stream-tokens",
+                           "--bench", "3000",
+                           "--tokens", "32", "--max-seq", "4096"], wall),
+        "inception-b1": ([str(build / "bin/inception"), "--bench", "300"],
+                         wall),
+        "foreign-cupy": ([sys.executable,
+                          str(ROOT / "benchmarks/foreign/cupy_chain.py"),
+                          "--steps", "200"], median),
+        "foreign-jax": ([sys.executable,
+                         str(ROOT / "benchmarks/foreign/jax_mlp.py"),
+                         "--steps", "200"], median),
+    }
+    return {name: row for name, row in table.items()
+            if pathlib.Path(row[0][0]).exists()}
+
+
+def outputs(result):
+    """What the program computed, without what it measured."""
+    return {key: result[key] for key in ("digest", "tokens", "checksum")
+            if key in result}
+
+
+class Suite:
+
+    def __init__(self, build, scratch, rounds):
+        self.build = build
+        self.scratch = scratch
+        self.rounds = rounds
+        self.heddle = str(build / "bin/heddle")
+
+    def environment(self, mode, trace):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith("HEDDLE_")}
+        if mode == "plain":
+            return env
+        env["LD_PRELOAD"] = str(self.build / "lib/libheddle_preload.so")
+        env["HEDDLE_TRACE"] = str(trace)
+        env["HEDDLE_WINDOW"] = "steps"
+        if mode == "armed":
+            # A range that the program never enters: hooks set, nothing due.
+            env["HEDDLE_RANGE"] = "heddle-never"
+        return env
+
+    def run(self, command, mode, trace):
+        target = self.scratch / "result.json"
+        begin = time.monotonic()
+        done = subprocess.run(command + ["--json", str(target)],
+                              env=self.environment(mode, trace), text=True,
+                              capture_output=True, timeout=180)
+        seconds = time.monotonic() - begin
+        if done.returncode != 0:
+            raise RuntimeError(f"{command}: exit {done.returncode}\n"
+                               f"{done.stdout[-1000:]}{done.stderr[-2000:]}")
+        with open(target, encoding="utf-8") as file:
+            return json.load(file), seconds
+
+    def replay(self, trace):
+        done = subprocess.run(
+            [self.heddle, "replay", str(trace), "--verify", "--json", "-q"],
+            text=True, capture_output=True, timeout=240)
+        if done.returncode == 2:
+            return {"error": done.stderr.strip().splitlines()[-1:]}
+        return json.loads(done.stdout)
+
+    def measure(self, name, command, step_us):
+        times = {"plain": [], "armed": [], "recorded": []}
+        results = {"plain": [], "armed": [], "recorded": []}
+        trace = self.scratch / f"{name}.htrace"
+        for _ in range(self.rounds):
+            for mode in times:
+                result, _ = self.run(command, mode, trace)
+                times[mode].append(step_us(result))
+                results[mode].append(outputs(result))
+        baseline = statistics.median(times["plain"])
+        repeatable = all(r == results["plain"][0] for r in results["plain"])
+        info = json.loads(subprocess.run(
+            [self.heddle, "info", "--json", str(trace)], text=True,
+            capture_output=True, check=True).stdout)
+        replayed = self.replay(trace)
+        rows = []
+        for mode, note in (("armed", "recording armed but idle"),
+                           ("recorded", "one step recorded")):
+            value = statistics.median(times[mode])
+            notes = (f"{note}; {self.rounds} interleaved processes each; "
+                     f"plain {[round(t, 1) for t in times['plain']]}, "
+                     f"{mode} {[round(t, 1) for t in times[mode]]}")
+            if mode == "recorded":
+                notes += "; replay: " + json.dumps(summary(replayed))
+            rows.append({
+                "workload": name, "against": "self", "level": "record",
+                "baseline_us": round(baseline, 2),
+                "value_us": round(value, 2),
+                "ratio": round(baseline / value, 4),
+                "spread": round(spread(times[mode]) / value, 4),
+                "replays": self.rounds,
+                "bit_identical": all(r == results["plain"][0]
+                                     for r in results[mode]),
+                "serial_repeatable": repeatable,
+                "kernels": kernels(info), "patched": 0, "notes": notes})
+        return rows
+
+    def launch_cost(self, threads):
+        """Plain and recorded launches, batch by batch in one process."""
+        batches, launches = 400, 256
+        command = [str(self.build / "bin/launch_cost"), str(threads),
+                   str(batches), str(launches)]
+        trace = self.scratch / "launch_cost.htrace"
+        modes = {
+            "inert": {},
+            "armed": {"HEDDLE_TRACE": str(trace), "HEDDLE_WINDOW": "steps",
+                      "HEDDLE_RANGE": "heddle-never"},
+            "recording": {"HEDDLE_TRACE": str(trace), "HEDDLE_STEP": "off"},
+        }
+        rows = []
+        for mode, extra in modes.items():
+            env = dict(os.environ, **extra)
+            env["LD_PRELOAD"] = str(self.build / "lib/libheddle_preload.so")
+            direct, called = [], []
+            for _ in range(self.rounds + 2):
+                done = subprocess.run(command, env=env, text=True,
+                                      capture_output=True, check=True)
+                result = json.loads(done.stdout)
+                direct.append(result["direct_ns"])
+                called.append(result["called_ns"])
+            added = statistics.median(c - d for c, d in zip(called, direct))
+            notes = (f"one launch, ten parameters, {threads} threads; {mode} "
+                     f"adds {added:.0f} ns ({[round(t) for t in called]} "
+                     f"against {[round(t) for t in direct]}, each pair from "
+                     "one process)")
+            if mode == "recording":
+                size = trace.stat().st_size / (batches * launches * threads)
+                notes += f"; {size:.0f} bytes of trace a launch"
+            base, value = statistics.median(direct), statistics.median(called)
+            rows.append({
+                "workload": f"launch-cost-t{threads}", "against": "self",
+                "level": "record", "baseline_us": round(base / 1e3, 4),
+                "value_us": round(value / 1e3, 4),
+                "ratio": round(base / value, 4),
+                "spread": round(spread(called) / value, 4),
+                "replays": self.rounds + 2, "bit_identical": True,
+                "serial_repeatable": True, "kernels": 1, "patched": 0,
+                "notes": notes})
+        return rows
+
+
+def spread(values):
+    """Half the range of the middle half."""
+    ordered = sorted(values)
+    quarter = len(ordered) // 4
+    middle = ordered[quarter:len(ordered) - quarter]
+    return (middle[-1] - middle[0]) / 2
+
+
+def kernels(info):
+    launches = info["work"]["launches"] or info["graphs"]["kernels_run"]
+    steps = info.get("steps", {})
+    return steps.get("launches", launches) if isinstance(steps,
+                                                         dict) else launches
+
+
+def summary(replayed):
+    if "error" in replayed:
+        return replayed
+    return {"conclusion": replayed["conclusion"],
+            "launches": replayed["launches"],
+            **{t["name"] + "_us": round(t["median_us"], 1)
+               for t in replayed["timings"]}}
+
+
+def device_facts():
+    query = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name,driver_version",
+         "--format=csv,noheader"], text=True, capture_output=True, check=True)
+    name, driver = query.stdout.splitlines()[0].split(", ")
+    return name, driver
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--commit", default="")
+    parser.add_argument("--name", default="record")
+    args = parser.parse_args()
+    commit = args.commit or subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], text=True,
+        capture_output=True, check=False).stdout.strip()
+    name, driver = device_facts()
+    file = {"schema": 1, "gpu": name, "driver": driver, "cuda": "13.0",
+            "commit": commit,
+            "command": "benchmarks/suite/" + " ".join(
+                [pathlib.Path(sys.argv[0]).name] + sys.argv[1:]),
+            "rows": []}
+    wanted = set(filter(None, args.only.split(",")))
+    args.out.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.date.today().isoformat()
+    path = args.out / f"{stamp}-{args.name}.json"
+    with tempfile.TemporaryDirectory() as scratch:
+        suite = Suite(args.build.resolve(), pathlib.Path(scratch), args.rounds)
+        jobs = [(f"launch-cost-t{n}", lambda n=n: suite.launch_cost(n))
+                for n in (1, 8)]
+        jobs += [(workload, lambda w=workload, r=row: suite.measure(w, *r))
+                 for workload, row in workloads(args.build.resolve()).items()]
+        for workload, job in jobs:
+            if wanted and workload not in wanted:
+                continue
+            begin = time.monotonic()
+            try:
+                rows = job()
+            except Exception as error:  # One workload must not cost the others.
+                print(f"{workload}: {error}", file=sys.stderr, flush=True)
+                continue
+            file["rows"] += rows
+            for row in rows:
+                print(f"{row['workload']:20s} {row['baseline_us']:10.2f} us "
+                      f"-> {row['value_us']:10.2f} us  x{row['ratio']:.3f}  "
+                      f"identical {row['bit_identical']}  {row['notes'][:600]}",
+                      flush=True)
+            print(f"   ({time.monotonic() - begin:.0f} s)", flush=True)
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump(file, out, indent=1)
+                out.write("\n")
+
+
+if __name__ == "__main__":
+    main()
