@@ -10,7 +10,7 @@ namespace {
 // is the memory in bytes. With the budget used up, fewer.
 constexpr int64_t kMaxEdits = 4096;
 constexpr int64_t kFewEdits = 256;
-constexpr int64_t kBudget = 1'500'000'000;  // steps
+constexpr int64_t kBudget = 400'000'000;  // steps
 
 using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -71,7 +72,7 @@ class Output {
 struct ConvertFlags {
   std::string to = "jsonl";
   std::string output;
-  int64_t graph = 0;
+  int64_t graph = -1;
   int64_t step = -1;
   bool mangled = false;
 };
@@ -109,8 +110,10 @@ absl::Status WriteChrome(const trace::Reader& reader,
 absl::Status WriteDot(const trace::Reader& reader, const RecordFilter& filter,
                       const ConvertFlags& options, Output* output) {
   if (options.step < 0) {
-    absl::StatusOr<std::string> dot = GraphsToDot(
-        reader, static_cast<uint32_t>(options.graph), options.mangled);
+    const auto graph =
+        static_cast<uint32_t>(std::max<int64_t>(0, options.graph));
+    absl::StatusOr<std::string> dot =
+        GraphsToDot(reader, graph, options.mangled);
     if (!dot.ok()) return dot.status();
     output->Write(*dot);
     return absl::OkStatus();
@@ -175,12 +178,12 @@ absl::StatusOr<int> Run(Invocation& call) {
 
 const Command& ConvertCommand() {
   static const std::string& help = *new std::string(absl::StrCat(
-      "jsonl   every record as a JSON object (below)\n"
-      "chrome  the host's timeline, for ui.perfetto.dev: a lane for each "
-      "thread "
-      "and\n        stream; device times come from `heddle replay --report`\n"
-      "dot     graphs with their nodes and edges, or with --step the work of "
-      "a step and\n        what orders it, for Graphviz\n\n",
+      "  jsonl   every record as a JSON object (below)\n"
+      "  chrome  the host's timeline, for ui.perfetto.dev: a lane for each "
+      "thread and\n          stream; times of the device come from `heddle "
+      "replay --report`\n"
+      "  dot     graphs with their nodes and edges, or with --step the work of "
+      "a step\n          and what orders it, for Graphviz\n\n",
       kRecordJsonHelp, "\n", kCallSetHelp));
   static const Command kCommand = {
       .name = "convert",

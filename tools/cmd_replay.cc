@@ -32,7 +32,7 @@ absl::StatusOr<int> Run(Invocation& call) {
   bool quiet = false;
   call.flags()
       .Int("step", "N", &step_number,
-           "which step, from 0; -1: the first that begins with a memory "
+           "which step, from 0; -1: the largest that begins with a memory "
            "snapshot")
       .String("by", "SOURCE", &by,
               "what a step is: auto, recorded, graph, nvtx[:NAME], repeat[:N]")

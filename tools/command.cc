@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "heddle/trace.h"
 #include "tools/version.h"
 
@@ -34,10 +36,39 @@ std::string Overview() {
   return text;
 }
 
+// Joins the lines of each paragraph and breaks them to 80 columns. Lines that
+// begin with a blank stay.
+std::string Wrap(absl::string_view text) {
+  constexpr size_t kWidth = 80;
+  std::string wrapped;
+  size_t column = 0;
+  const auto end_line = [&] {
+    if (column > 0) wrapped += '\n';
+    column = 0;
+  };
+  for (absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    if (line.empty() || line[0] == ' ') {
+      end_line();
+      absl::StrAppend(&wrapped, line, "\n");
+      continue;
+    }
+    for (absl::string_view word : absl::StrSplit(line, ' ')) {
+      if (column + 1 + word.size() > kWidth) end_line();
+      absl::StrAppend(&wrapped, column > 0 ? " " : "", word);
+      column += word.size() + (column > 0 ? 1 : 0);
+    }
+  }
+  end_line();
+  return wrapped;
+}
+
 int UnknownVerb(const std::string& name) {
   std::string message = absl::StrCat("heddle: unknown verb \"", name, "\"");
   if (const Command* nearest = NearestCommand(name); nearest != nullptr) {
     absl::StrAppend(&message, ", did you mean \"", nearest->name, "\"?");
+  } else {
+    message += ";";
   }
   PrintError(absl::StrCat(message, " `heddle help` lists the verbs.\n"));
   return kExitBadInput;
@@ -74,7 +105,8 @@ std::optional<int> Invocation::Parse(const Positionals& expected) {
     Print(absl::StrCat("heddle ", command_.name, ": ", command_.synopsis,
                        "\n\nusage: heddle ", command_.name, " ",
                        command_.arguments, "\n"));
-    if (command_.help[0] != '\0') Print(absl::StrCat("\n", command_.help));
+    if (command_.help[0] != '\0')
+      Print(absl::StrCat("\n", Wrap(command_.help)));
     if (!flag_help.empty()) Print(absl::StrCat("\nflags:\n", flag_help));
     return kExitOk;
   }

@@ -56,7 +56,9 @@ struct Command {
   const char* name;
   const char* synopsis;   // for the list of verbs: one line, no full stop
   const char* arguments;  // what follows the verb in the usage line
-  const char* help;       // paragraphs below it, ending in a newline
+  // Paragraphs below it, with an empty line between them. Broken anew to 80
+  // columns, but for lines that begin with a blank.
+  const char* help;
   absl::StatusOr<int> (*run)(Invocation& call);
 };
 

@@ -16,8 +16,8 @@ namespace heddle::tools {
 
 struct DiffOptions {
   // Which operations to compare, by record; empty = all.
-  std::function<bool(uint64_t record)> in_a;
-  std::function<bool(uint64_t record)> in_b;
+  std::function<bool(uint64_t record)> in_a = nullptr;
+  std::function<bool(uint64_t record)> in_b = nullptr;
   // Compare addresses as numbers, too.
   bool exact = false;
   bool mangled = false;

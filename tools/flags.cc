@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace heddle::tools {
 namespace {
@@ -119,7 +120,8 @@ FlagSet& FlagSet::String(const char* name, const char* metavar,
 
 FlagSet& FlagSet::Int(const char* name, const char* metavar, int64_t* value,
                       const char* help) {
-  Add(name, metavar, help, absl::StrCat(*value),
+  // A negative default stands for "not given".
+  Add(name, metavar, help, *value < 0 ? "" : absl::StrCat(*value),
       [value](const std::string& text) { return ParseInt(text, value); });
   return *this;
 }
@@ -197,7 +199,7 @@ absl::Status FlagSet::Set(const Flag& flag, const std::string& shown,
 }
 
 absl::Status FlagSet::UnknownFlag(const std::string& shown) const {
-  const std::string name = shown.substr(shown.find_first_not_of('-'));
+  const std::string name(absl::StripPrefix(absl::StripPrefix(shown, "-"), "-"));
   const Flag* nearest = nullptr;
   int best = 3;  // more edits than this are no typing error
   for (const Flag& flag : flags_) {

@@ -29,7 +29,8 @@ class FlagSet {
   FlagSet& Bool(const char* name, bool* value, const char* help);
   FlagSet& String(const char* name, const char* metavar, std::string* value,
                   const char* help);
-  // Decimal, or hexadecimal with 0x; K, M and G suffixes multiply by 1024^n.
+  // Decimal, or hexadecimal with 0x; K, M and G suffixes multiply by 1024^n. A
+  // negative default is not shown in the help.
   FlagSet& Int(const char* name, const char* metavar, int64_t* value,
                const char* help);
   FlagSet& Double(const char* name, const char* metavar, double* value,

@@ -26,7 +26,9 @@ const char kRecordJsonHelp[] =
     "type;\n"
     "                edges: {from, to} node indices, ports and type unless 0\n"
     "  status, capturing, cooperative    only where they are not 0 or false\n"
-    "  hash, data    contents, by XXH3-128 in hexadecimal\n";
+    "  hash, data    contents, by XXH3-128 in hexadecimal\n"
+    "  enums         lower-case words: kHtoD is \"htod\", kStepBegin "
+    "\"step-begin\"\n";
 
 namespace {
 

@@ -179,10 +179,16 @@ absl::StatusOr<ChosenStep> ChooseStep(const trace::Reader& reader,
                      " steps, numbered from 0: there is no step ", number));
   }
   if (number < 0) {
-    const auto snapshot = std::find_if(
-        list->steps.begin(), list->steps.end(), [](const trace::Step& step) {
-          return step.snapshot_record != trace::kNoSnapshot;
-        });
+    // The largest one: a recorder that chooses by itself may also have kept
+    // memory at smaller things that the program repeats.
+    auto snapshot = list->steps.end();
+    for (auto it = list->steps.begin(); it != list->steps.end(); ++it) {
+      if (it->snapshot_record != trace::kNoSnapshot &&
+          (snapshot == list->steps.end() ||
+           it->launches > snapshot->launches)) {
+        snapshot = it;
+      }
+    }
     number = snapshot - list->steps.begin();
     if (snapshot == list->steps.end()) {
       // The first one that a snapshot leads up to.

@@ -2,6 +2,7 @@
 #include "tools/trace_output.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,6 +60,8 @@ absl::StatusOr<std::unique_ptr<TraceOutput>> TraceOutput::Create(
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is not a regular file"));
   }
+  // A limit on file sizes is an error of the writer, not the end.
+  signal(SIGXFSZ, SIG_IGN);
   const std::string temporary =
       absl::StrCat(target.string(), ".", getpid(), ".tmp");
   trace::WriterOptions options;

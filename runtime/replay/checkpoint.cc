@@ -199,7 +199,7 @@ absl::Status Checkpoint::ComparePiece(const Piece& piece, uint64_t offset,
 
 absl::StatusOr<ExtentSet> Checkpoint::Changed(const ExtentSet& within) const {
   ExtentSet changed;
-  const absl::Status status = ForEachPart(
+  absl::Status status = ForEachPart(
       within, [&](const Piece& piece, uint64_t offset, uint64_t size) {
         return ComparePiece(piece, offset, size, changed);
       });

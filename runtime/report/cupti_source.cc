@@ -227,7 +227,7 @@ class CuptiSource : public ActivitySource {
 
   absl::StatusOr<std::vector<Activity>> Stop() override {
     State& state = GetState();
-    const absl::Status flushed =
+    absl::Status flushed =
         Check(state.cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
               "cuptiActivityFlushAll");
     Disable();

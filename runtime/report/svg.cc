@@ -97,6 +97,7 @@ class Picture {
       }
     }
     std::vector<std::pair<uint64_t, std::string>> sorted;
+    sorted.reserve(total.size());
     for (const auto& [name, ns] : total) sorted.emplace_back(ns, name);
     std::sort(sorted.rbegin(), sorted.rend());
     for (size_t i = 0; i < std::min(kColors, sorted.size()); ++i) {
@@ -195,7 +196,9 @@ class Picture {
 
   void DrawAxis(double& y) {
     const double step = TickStep(span_us_);
-    for (double t = 0; t <= span_us_ * 1.0001; t += step) {
+    const int ticks = static_cast<int>(span_us_ / step * 1.0001);
+    for (int i = 0; i <= ticks; ++i) {
+      const double t = step * i;
       absl::StrAppendFormat(&body_,
                             "<line class=\"tick\" x1=\"%.1f\" x2=\"%.1f\" "
                             "y1=\"%.1f\" y2=\"%.1f\"/>\n",
@@ -214,12 +217,12 @@ class Picture {
     if (others_ != 0) {
       LegendEntry(i++, y, absl::StrCat(others_, " other names"), kColumn);
     }
-    y += static_cast<double>((i + 1) / 2) * 18;
+    y += std::floor(static_cast<double>(i + 1) / 2) * 18;
   }
 
   void LegendEntry(size_t i, double y, const std::string& text, double column) {
     const double x = kLeft - 60 + static_cast<double>(i % 2) * column;
-    const double top = y + static_cast<double>(i / 2) * 18;
+    const double top = y + std::floor(static_cast<double>(i) / 2) * 18;
     absl::StrAppendFormat(&body_,
                           "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" "
                           "height=\"10\" class=\"k%d\"/>\n",

@@ -17,6 +17,9 @@
 namespace heddle::trace {
 namespace {
 
+// Larger blobs cost a fuzzer its speed and reach nothing new.
+constexpr uint64_t kMaxBlobBytes = 64 << 10;
+
 void Require(bool promise, const char* what) {
   if (promise) return;
   std::fprintf(stderr, "the reader broke a promise: %s\n", what);
@@ -60,7 +63,10 @@ void Read(absl::Span<const uint8_t> bytes) {
     HEDDLE_RECORD_TABLES(HEDDLE_TOUCH)
 #undef HEDDLE_TOUCH
     const auto* blob = record.As<fb::Blob>();
-    if (blob == nullptr || blob->hash() == nullptr) continue;
+    if (blob == nullptr || blob->hash() == nullptr ||
+        blob->size() > kMaxBlobBytes) {
+      continue;
+    }
     const Hash128 hash{blob->hash()->lo(), blob->hash()->hi()};
     const absl::StatusOr<std::vector<uint8_t>> content = reader.ReadBlob(hash);
     Require(!content.ok() || HashBytes(*content) == hash,

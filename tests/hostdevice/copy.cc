@@ -126,6 +126,7 @@ void RunCopy(const CopyWork& work) {
 
 std::shared_ptr<std::vector<uint8_t>> StageSource(const CopyWork& work) {
   auto staging = std::make_shared<std::vector<uint8_t>>(work.Bytes());
+  if (staging->empty()) return staging;
   const CUDA_MEMCPY3D& copy = work.copy;
   const Side source = Source(copy);
   uint8_t* out = staging->data();

@@ -27,8 +27,10 @@ struct Context;
 #if defined(__SANITIZE_THREAD__)
 // ThreadSanitizer has shadow memory for few ranges of addresses.
 inline constexpr uint64_t kBase = 0x7e9000000000;
+inline constexpr bool kAnyAddress = false;
 #else
 inline constexpr uint64_t kBase = 0x6f0000000000;
+inline constexpr bool kAnyAddress = true;  // can be reserved
 #endif
 inline constexpr uint64_t kHalf = uint64_t{64} << 30;
 inline constexpr uint64_t kPageSize = uint64_t{2} << 20;  // VMM granularity

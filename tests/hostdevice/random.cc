@@ -18,7 +18,7 @@ void FillUndefined(void* data, size_t size, uint64_t salt) {
     out += kBlock;
     size -= kBlock;
   }
-  std::memcpy(out, block, size);
+  if (size > 0) std::memcpy(out, block, size);
 }
 
 }  // namespace heddle::hostdevice

@@ -40,7 +40,8 @@ CUresult Memory::Reserve(uint64_t size, uint64_t alignment, uint64_t wanted,
   if (wanted != 0) {
     if (heap_.TakeAt(wanted, size) || virtual_.TakeAt(wanted, size)) {
       address = wanted;
-    } else if (!InDeviceRange(wanted) && !InDeviceRange(wanted + size - 1)) {
+    } else if (kAnyAddress && !InDeviceRange(wanted) &&
+               !InDeviceRange(wanted + size - 1)) {
       // An address that another device gave out, for a trace recorded there.
       void* got = mmap(
           Pointer(wanted), size, PROT_NONE,

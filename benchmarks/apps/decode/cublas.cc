@@ -79,7 +79,8 @@ class LoadedCublas : public Cublas {
   }
 
   absl::Status Initialize(apps::Gpu* gpu) {
-    absl::Status status = Check(api_.CreateHandle(&handle_), "cublasCreate");
+    absl::Status status =
+        Check(api_.CreateHandle(&handle_), "cublasCreate (needs a GPU)");
     if (!status.ok()) return status;
     status =
         Check(api_.SetStream(handle_,

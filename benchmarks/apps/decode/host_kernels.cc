@@ -52,8 +52,9 @@ std::pair<int, int> Items(const HeddleHostBlock& block, int n) {
 // As WarpSum: pairs at distance 16, 8, 4, 2, 1.
 float SumLanes(float* lanes) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    for (int lane = 0; lane < offset; ++lane)
+    for (int lane = 0; lane < offset; ++lane) {
       lanes[lane] += lanes[lane + offset];
+    }
   }
   return lanes[0];
 }

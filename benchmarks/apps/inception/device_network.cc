@@ -43,8 +43,8 @@ absl::Status DeviceNetwork::Initialize(const std::vector<Block>& blocks) {
 }
 
 absl::Status DeviceNetwork::PrepareShared() {
-  APPS_RETURN_IF_ERROR(
-      api_.Check(handle_.Make(api_.Create, api_.Destroy), "cudnnCreate"));
+  APPS_RETURN_IF_ERROR(api_.Check(handle_.Make(api_.Create, api_.Destroy),
+                                  "cudnnCreate (needs a GPU)"));
   RETURN_IF_CUDNN_ERROR(SetStream(
       handle_.get(), static_cast<cudaStream_t>(gpu_->native_stream())));
   APPS_RETURN_IF_ERROR(api_.Check(relu_.Make(api_.CreateActivationDescriptor,

@@ -141,8 +141,9 @@ TEST_F(LaunchTest, KnowsTheAttributesAndRefusesOthers) {
   value.priority = -1;
   EXPECT_OK(LaunchWith(CU_LAUNCH_ATTRIBUTE_PRIORITY, value));
   EXPECT_OK(LaunchWith(CU_LAUNCH_ATTRIBUTE_IGNORE, value));
+  // No version of CUDA has this one.
   EXPECT_CUDA(CUDA_ERROR_NOT_SUPPORTED,
-              LaunchWith(static_cast<CUlaunchAttributeID>(999), value));
+              LaunchWith(static_cast<CUlaunchAttributeID>(30), value));
   EXPECT_CUDA(CUDA_ERROR_NOT_SUPPORTED,
               LaunchWith(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, value));
 }

@@ -143,10 +143,12 @@ TEST_F(MemoryTest, AReservationThatIsTakenGetsAnotherAddress) {
   EXPECT_NE(second, first);
   EXPECT_OK(cuMemAddressFree(second, kPage));
   UnmapAt(first, kPage);
+#if !defined(__SANITIZE_THREAD__)  // which allows few addresses
   // An address of a real device, far outside the range of this one.
   const CUdeviceptr far = 0x7e1234000000;
   EXPECT_EQ(MapAt(far, kPage), far);
   UnmapAt(far, kPage);
+#endif
 }
 
 TEST_F(MemoryTest, OneHandleMappedTwiceIsOneMemory) {

@@ -2,6 +2,7 @@
 // When the preload library loads the runtime, when it must not, and what it
 // does to programs and tools that have nothing to do with it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -44,7 +45,7 @@ TEST(Inert, ProgramsWithoutCudaLoadNothing) {
 
 TEST(Inert, TheRuntimeIsNotLoadedUnlessAVariableAsks) {
   const auto loaded = [](const Environment& environment) {
-    const fs::path log = fs::path(testing::TempDir()) / "heddle-loaded.log";
+    const fs::path log = fs::path(testing::TempDir()) / ("heddle-loaded-" + std::to_string(getpid()) + ".log");
     fs::remove(log);
     Environment with_log = environment;
     with_log["TEST_LOG"] = log;
@@ -111,7 +112,7 @@ TEST(Loading, ARuntimeThatDeclinesLeavesThePureDriver) {
 class Layout : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / "heddle-layout-test";
+    root_ = fs::path(testing::TempDir()) / ("heddle-layout-test-" + std::to_string(getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_ / "lib/heddle");
     log_ = root_ / "log";
@@ -215,7 +216,7 @@ TEST(Python, CtypesReachesTheHooks) {
 }
 
 TEST(Log, GoesToTheNamedFileAndKeepsToTheLevel) {
-  const fs::path folder = fs::path(testing::TempDir()) / "heddle-log-test";
+  const fs::path folder = fs::path(testing::TempDir()) / ("heddle-log-test-" + std::to_string(getpid()));
   fs::remove_all(folder);
   fs::create_directories(folder);
   Environment environment = Active();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -16,7 +17,7 @@ struct NvtxRun {
 };
 
 NvtxRun RunNvtx(const std::string& mode) {
-  const std::string log = testing::TempDir() + "heddle-nvtx-test.log";
+  const std::string log = testing::TempDir() + "heddle-nvtx-test-" + std::to_string(getpid()) + ".log";
   std::remove(log.c_str());
   Environment environment = Active();
   environment["NVTX_INJECTION64_PATH"] = kPreload;

@@ -18,7 +18,7 @@ struct Result {
   std::string err;
 };
 
-Result Run(const std::vector<std::string>& args) {
+Result RunTool(const std::vector<std::string>& args) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Result result;
@@ -29,31 +29,31 @@ Result Run(const std::vector<std::string>& args) {
 }
 
 TEST(Command, WithoutAVerbTheVerbsAreListedAndItIsAnError) {
-  const Result result = Run({});
+  const Result result = RunTool({});
   EXPECT_EQ(result.exit_code, kExitBadInput);
   EXPECT_EQ(result.out, "");
   for (const Command* command : Commands()) {
     EXPECT_NE(result.err.find(command->synopsis), std::string::npos);
   }
   for (const char* word : {"help", "--help", "-h"}) {
-    EXPECT_EQ(Run({word}).exit_code, kExitOk);
-    EXPECT_EQ(Run({word}).out, result.err);
+    EXPECT_EQ(RunTool({word}).exit_code, kExitOk);
+    EXPECT_EQ(RunTool({word}).out, result.err);
   }
 }
 
 TEST(Command, AMistypedVerbSuggestsTheNearest) {
-  EXPECT_EQ(Run({"recrod"}).err,
+  EXPECT_EQ(RunTool({"recrod"}).err,
             "heddle: unknown verb \"recrod\", did you mean \"record\"? `heddle "
             "help` lists the verbs.\n");
-  EXPECT_EQ(Run({"recrod"}).exit_code, kExitBadInput);
-  EXPECT_EQ(Run({"frobnicate"}).err,
-            "heddle: unknown verb \"frobnicate\" `heddle help` lists the "
+  EXPECT_EQ(RunTool({"recrod"}).exit_code, kExitBadInput);
+  EXPECT_EQ(RunTool({"frobnicate"}).err,
+            "heddle: unknown verb \"frobnicate\"; `heddle help` lists the "
             "verbs.\n");
-  EXPECT_EQ(Run({"help", "inof"}).exit_code, kExitBadInput);
+  EXPECT_EQ(RunTool({"help", "inof"}).exit_code, kExitBadInput);
 }
 
 TEST(Command, VersionIsPrinted) {
-  const Result result = Run({"--version"});
+  const Result result = RunTool({"--version"});
   EXPECT_EQ(result.exit_code, kExitOk);
   EXPECT_EQ(result.out.rfind("heddle 0.", 0), 0u);
 }
@@ -63,9 +63,9 @@ TEST(Command, EveryVerbHasHelpWithItsFlagsInEightyColumns) {
   for (const Command* command : Commands()) {
     EXPECT_TRUE(names.insert(command->name).second);
     EXPECT_EQ(FindCommand(command->name), command);
-    const Result result = Run({"help", command->name});
+    const Result result = RunTool({"help", command->name});
     EXPECT_EQ(result.exit_code, kExitOk);
-    EXPECT_EQ(Run({command->name, "--help"}).out, result.out);
+    EXPECT_EQ(RunTool({command->name, "--help"}).out, result.out);
     EXPECT_NE(result.out.find("usage: heddle " + std::string(command->name)),
               std::string::npos);
     EXPECT_NE(result.out.find("flags:"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(Command, UsageErrorsAreOneLineThatPointsToTheHelp) {
                                              {"record", "--"},
                                              {"record", "true"},
                                              {"record", "--memory=x", "--"}}) {
-    const Result result = Run(args);
+    const Result result = RunTool(args);
     EXPECT_EQ(result.exit_code, kExitBadInput) << args[0];
     EXPECT_EQ(result.out, "") << args[0];
     EXPECT_EQ(result.err.rfind("heddle " + args[0] + ": ", 0), 0u)

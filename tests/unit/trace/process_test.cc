@@ -222,23 +222,63 @@ TEST(DiskFullTest, LimitOfTheFileSizeTurnsTheWriterOffAndHarmsNothing) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(DiskFullTest, FullDiskTurnsTheWriterOffAndHarmsNothing) {
-  const TempDir dir;
-  constexpr int kNotPermitted = 99;
-  const int status = RunInChild([&] {
-    const std::string disk = dir.File("disk");
-    if (mkdir(disk.c_str(), 0700) != 0 ||
+constexpr int kNotPermitted = 99;
+
+// Runs `body` in a child that has a file system of its own at `folder`, which
+// is made. Returns kNotPermitted where a user may not mount.
+int RunWithFileSystem(const std::string& type, const std::string& options,
+                      const std::string& folder,
+                      const std::function<int()>& body) {
+  return RunInChild([&] {
+    if (mkdir(folder.c_str(), 0700) != 0 ||
         (unshare(CLONE_NEWNS) != 0 &&
          unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1000k") != 0) {
+        mount(type.c_str(), folder.c_str(), type.c_str(), 0, options.c_str()) !=
+            0) {
       return kNotPermitted;
     }
+    return body();
+  });
+}
+
+TEST(DiskFullTest, FullDiskTurnsTheWriterOffAndHarmsNothing) {
+  const TempDir dir;
+  const std::string disk = dir.File("disk");
+  const int status = RunWithFileSystem("tmpfs", "size=1000k", disk, [&] {
     return WriteUntilFull(disk + "/t.htrace");
   });
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   if (WEXITSTATUS(status) == kNotPermitted) {
     GTEST_SKIP() << "mounting a small file system is not permitted here";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(DiskFullTest, FileSystemThatCannotPreallocateIsFilledWithZeros) {
+  const TempDir dir;
+  const std::string disk = dir.File("disk");
+  // ramfs has no fallocate.
+  const int status = RunWithFileSystem("ramfs", "", disk, [&] {
+    const std::string path = disk + "/t.htrace";
+    const int fd = open((disk + "/probe").c_str(), O_RDWR | O_CREAT, 0600);
+    if (fallocate(fd, 0, 0, 1) == 0) return kNotPermitted;
+    close(fd);
+    const std::unique_ptr<Writer> writer = MustCreate(path, SmallChunks());
+    for (int i = 0; i < 5000; ++i) {
+      if (!AppendNote(*writer, i)) return 1;
+    }
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0) return 2;
+    // Every byte up to the size has room.
+    if (info.st_blocks * 512 < info.st_size) return 3;
+    if (!writer->Close().ok()) return 4;
+    const std::unique_ptr<Reader> reader = MustOpen(path);
+    return !reader->truncated() && reader->records().size() == 5001 ? 0 : 5;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  if (WEXITSTATUS(status) == kNotPermitted) {
+    GTEST_SKIP() << "mounting ramfs is not permitted here";
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
