@@ -15,6 +15,10 @@ namespace {
 // Neither a question nor a wait by name.
 constexpr const char* kHarmless[] = {
     "cuInit",
+    // Which context is current is asked of the driver when work is recorded.
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease",
+    "cuDevicePrimaryCtxSetFlags",
     "cuCtxSynchronize",
     "cuStreamSynchronize",
     "cuEventSynchronize",

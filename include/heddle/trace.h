@@ -2,15 +2,18 @@
 #ifndef HEDDLE_TRACE_H_
 #define HEDDLE_TRACE_H_
 
-// Reading heddle traces (.htrace). The format is described in traces/FORMAT.md, the payloads in runtime/trace/trace.fbs.
+// Reading heddle traces (.htrace). The format is described in traces/FORMAT.md,
+// the payloads in runtime/trace/trace.fbs.
 //
-//   absl::StatusOr<std::unique_ptr<heddle::trace::Reader>> reader = heddle::trace::Reader::Open("llama.htrace");
-//   for (const heddle::trace::Record& record : (*reader)->records()) {
+//   absl::StatusOr<std::unique_ptr<heddle::trace::Reader>> reader =
+//   heddle::trace::Reader::Open("llama.htrace"); for (const
+//   heddle::trace::Record& record : (*reader)->records()) {
 //     if (const auto* launch = record.As<heddle::fb::Launch>()) { ... }
 //   }
 //
-// Threads: a Reader is immutable after Open; all const methods may be called from several threads at once.
-// Ownership: records and everything they point to live as long as the Reader.
+// Threads: a Reader is immutable after Open; all const methods may be called
+// from several threads at once. Ownership: records and everything they point to
+// live as long as the Reader.
 
 #include <array>
 #include <cstdint>
@@ -26,7 +29,8 @@
 
 namespace heddle::trace {
 
-// Version of the format that this library writes, and the oldest reader that understands it. See the version table in traces/FORMAT.md.
+// Version of the format that this library writes, and the oldest reader that
+// understands it. See the version table in traces/FORMAT.md.
 inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr uint32_t kMinReaderVersion = 1;
 
@@ -58,11 +62,14 @@ template <typename Table>
 struct RecordTypeOf;
 }  // namespace internal
 
-// One verified record: its payload is a well-formed FlatBuffer of the table that belongs to its type.
+// One verified record: its payload is a well-formed FlatBuffer of the table
+// that belongs to its type.
 struct Record {
   fb::RecordType type = fb::RecordType::kNone;
-  uint64_t index = 0;   // position among all records, from 0; what `heddle dump --calls` counts
-  uint64_t offset = 0;  // of the record's header in the file, or of the packed block that holds it; bytes
+  uint64_t index = 0;   // position among all records, from 0; what `heddle dump
+                        // --calls` counts
+  uint64_t offset = 0;  // of the record's header in the file, or of the packed
+                        // block that holds it; bytes
   absl::Span<const uint8_t> payload;
 
   // The payload as `Table`, or nullptr if this record is of another type.
@@ -73,16 +80,20 @@ struct Record {
   }
 };
 
-// Name of a record type as `dump` prints it, e.g. "launch"; "type-77" for one that this version does not know.
+// Name of a record type as `dump` prints it, e.g. "launch"; "type-77" for one
+// that this version does not know.
 std::string RecordTypeName(fb::RecordType type);
 
 class Reader {
  public:
-  // Maps and checks the whole file. Errors: NotFound; InvalidArgument (not a trace, damaged header); FailedPrecondition (needs a newer
-  // reader; the message names both versions). A torn or damaged tail is no error: records() ends before it and truncated() says so.
+  // Maps and checks the whole file. Errors: NotFound; InvalidArgument (not a
+  // trace, damaged header); FailedPrecondition (needs a newer reader; the
+  // message names both versions). A torn or damaged tail is no error: records()
+  // ends before it and truncated() says so.
   static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
   // The same over bytes that the caller keeps alive.
-  static absl::StatusOr<std::unique_ptr<Reader>> FromBytes(absl::Span<const uint8_t> bytes, std::string name);
+  static absl::StatusOr<std::unique_ptr<Reader>> FromBytes(
+      absl::Span<const uint8_t> bytes, std::string name);
 
   virtual ~Reader() = default;
 
@@ -93,26 +104,33 @@ class Reader {
   // Every record but padding, in file order.
   virtual absl::Span<const Record> records() const = 0;
 
-  // True when the file does not end with a footer that matches its records: the program was killed, or the file was cut or damaged.
+  // True when the file does not end with a footer that matches its records: the
+  // program was killed, or the file was cut or damaged.
   virtual bool truncated() const = 0;
   // Why, in words, with the file offset; empty when not truncated.
   virtual const std::string& truncation() const = 0;
 
   // Whether all pieces of the blob are here.
   virtual bool HasBlob(const Hash128& hash) const = 0;
-  // The uncompressed bytes. NotFound if the trace does not hold them, DataLoss if they do not match their hash.
-  virtual absl::StatusOr<std::vector<uint8_t>> ReadBlob(const Hash128& hash) const = 0;
+  // The uncompressed bytes. NotFound if the trace does not hold them, DataLoss
+  // if they do not match their hash.
+  virtual absl::StatusOr<std::vector<uint8_t>> ReadBlob(
+      const Hash128& hash) const = 0;
 };
 
 namespace internal {
-#define HEDDLE_RECORD_TABLES(X)                                                                                            \
-  X(Process) X(Device) X(Context) X(End) X(Blob) X(Image) X(Module) X(ModuleUnload) X(Kernel) X(KernelAttribute) X(Global) \
-  X(Alloc) X(Free) X(Launch) X(Memcpy) X(Memset) X(HostFunc) X(MemOp) X(Stream) X(Event) X(Sync) X(Capture) X(Graph)       \
-  X(GraphExec) X(GraphLaunch) X(TensorMap) X(Range) X(Step) X(Snapshot) X(MemoryRange) X(Unsupported) X(Note)
-#define HEDDLE_RECORD_TYPE_OF(Table)                                     \
-  template <>                                                            \
-  struct RecordTypeOf<fb::Table> {                                       \
-    static constexpr fb::RecordType value = fb::RecordType::k##Table;    \
+#define HEDDLE_RECORD_TABLES(X)                                               \
+  X(Process)                                                                  \
+  X(Device) X(Context) X(End) X(Blob) X(Image) X(Module) X(ModuleUnload)      \
+      X(Kernel) X(KernelAttribute) X(Global) X(Alloc) X(Free) X(Launch)       \
+          X(Memcpy) X(Memset) X(HostFunc) X(MemOp) X(Stream) X(Event) X(Sync) \
+              X(Capture) X(Graph) X(GraphExec) X(GraphLaunch) X(TensorMap)    \
+                  X(Range) X(Step) X(Snapshot) X(MemoryRange) X(Unsupported)  \
+                      X(Note)
+#define HEDDLE_RECORD_TYPE_OF(Table)                                  \
+  template <>                                                         \
+  struct RecordTypeOf<fb::Table> {                                    \
+    static constexpr fb::RecordType value = fb::RecordType::k##Table; \
   };
 HEDDLE_RECORD_TABLES(HEDDLE_RECORD_TYPE_OF)
 #undef HEDDLE_RECORD_TYPE_OF

@@ -77,10 +77,10 @@ CopyCall FromCopy2D(const CUDA_MEMCPY2D& copy) {
   // A pitch of 0 means rows without padding.
   call.src_pitch = copy.srcPitch != 0 ? copy.srcPitch : copy.WidthInBytes;
   call.dst_pitch = copy.dstPitch != 0 ? copy.dstPitch : copy.WidthInBytes;
-  call.src = Address(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
-                     copy.srcArray);
-  call.dst = Address(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
-                     copy.dstArray);
+  call.src =
+      Address(copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray);
+  call.dst =
+      Address(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray);
   if (copy.srcMemoryType != CU_MEMORYTYPE_ARRAY) {
     call.src += copy.srcY * call.src_pitch + copy.srcXInBytes;
   }
@@ -102,10 +102,10 @@ CopyCall FromCopy3D(const CUDA_MEMCPY3D& copy) {
       call.src_pitch * (copy.srcHeight != 0 ? copy.srcHeight : copy.Height);
   call.dst_slice =
       call.dst_pitch * (copy.dstHeight != 0 ? copy.dstHeight : copy.Height);
-  call.src = Address(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
-                     copy.srcArray);
-  call.dst = Address(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
-                     copy.dstArray);
+  call.src =
+      Address(copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray);
+  call.dst =
+      Address(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray);
   if (copy.srcMemoryType != CU_MEMORYTYPE_ARRAY) {
     call.src += copy.srcZ * call.src_slice + copy.srcY * call.src_pitch +
                 copy.srcXInBytes;

@@ -58,14 +58,14 @@ bool LooksLikeNumbers(const std::vector<double>& values) {
   }
   if (values.empty() || finite * 1000 < values.size() * 999) return false;
   if (exponents.size() * 2 < values.size()) return false;
-  const auto middle = exponents.begin() +
-                      static_cast<std::ptrdiff_t>(exponents.size() / 2);
+  const auto middle =
+      exponents.begin() + static_cast<std::ptrdiff_t>(exponents.size() / 2);
   std::nth_element(exponents.begin(), middle, exponents.end());
   const double median = *middle;
   if (median < -24 || median > 16) return false;
-  const auto near = std::count_if(
-      exponents.begin(), exponents.end(),
-      [median](double e) { return std::fabs(e - median) < 8; });
+  const auto near =
+      std::count_if(exponents.begin(), exponents.end(),
+                    [median](double e) { return std::fabs(e - median) < 8; });
   return static_cast<size_t>(near) * 10 > exponents.size() * 9;
 }
 
@@ -112,7 +112,8 @@ Description Describer::Result() const {
   if (LooksLikeNumbers(values)) {
     return Summarize(fb::ScalarType::kF16, values);
   }
-  values = Decode<float>(sample_, [](float v) { return static_cast<double>(v); });
+  values =
+      Decode<float>(sample_, [](float v) { return static_cast<double>(v); });
   if (LooksLikeNumbers(values)) {
     return Summarize(fb::ScalarType::kF32, values);
   }

@@ -25,8 +25,9 @@ constexpr CUlaunchAttributeID kNodeAttributes[] = {
 };
 
 // The node's attributes that differ from their defaults (all zero bytes).
-std::vector<fb::LaunchAttribute> AttributesOfNode(
-    const device::Driver& driver, CUgraphNode node, bool* cooperative) {
+std::vector<fb::LaunchAttribute> AttributesOfNode(const device::Driver& driver,
+                                                  CUgraphNode node,
+                                                  bool* cooperative) {
   std::vector<fb::LaunchAttribute> attributes;
   for (const CUlaunchAttributeID id : kNodeAttributes) {
     CUlaunchAttributeValue value;
@@ -161,8 +162,7 @@ class GraphReader {
       case CU_GRAPH_NODE_TYPE_GRAPH: {
         CUgraph child = nullptr;
         if (driver_.GraphChildGraphNodeGetGraph == nullptr ||
-            driver_.GraphChildGraphNodeGetGraph(node, &child) !=
-                CUDA_SUCCESS) {
+            driver_.GraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) {
           return false;
         }
         const GraphSummary summary = Write(child);
@@ -298,8 +298,8 @@ std::unique_ptr<fb::MemcpyT> MemcpyOfNode(Recorder& recorder,
   return std::make_unique<fb::MemcpyT>(MakeCopy(recorder, call));
 }
 
-std::unique_ptr<fb::MemsetT> MemsetOfNode(
-    Recorder& recorder, const CUDA_MEMSET_NODE_PARAMS& node) {
+std::unique_ptr<fb::MemsetT> MemsetOfNode(Recorder& recorder,
+                                          const CUDA_MEMSET_NODE_PARAMS& node) {
   auto record = std::make_unique<fb::MemsetT>();
   record->stamp = recorder.StampPtr();
   record->dst = node.dst;

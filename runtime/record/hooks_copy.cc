@@ -216,8 +216,8 @@ CUresult MemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
                           size_t count, CUmemcpyAttributes* attributes,
                           size_t* indices, size_t attribute_count,
                           CUstream stream) {
-  const CUresult result = S::Real(dsts, srcs, sizes, count, attributes,
-                                  indices, attribute_count, stream);
+  const CUresult result = S::Real(dsts, srcs, sizes, count, attributes, indices,
+                                  attribute_count, stream);
   RecordBatch(S::kName, dsts, srcs, sizes, count, stream, S::kPerThread,
               result);
   return result;
@@ -226,14 +226,12 @@ CUresult MemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
 
 #if CUDA_VERSION >= 12080
 template <typename S>
-CUresult MemcpyBatchAsyncV1(CUdeviceptr* dsts, CUdeviceptr* srcs,
-                            size_t* sizes, size_t count,
-                            CUmemcpyAttributes* attributes, size_t* indices,
-                            size_t attribute_count, size_t* fail_index,
-                            CUstream stream) {
-  const CUresult result =
-      S::Real(dsts, srcs, sizes, count, attributes, indices, attribute_count,
-              fail_index, stream);
+CUresult MemcpyBatchAsyncV1(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
+                            size_t count, CUmemcpyAttributes* attributes,
+                            size_t* indices, size_t attribute_count,
+                            size_t* fail_index, CUstream stream) {
+  const CUresult result = S::Real(dsts, srcs, sizes, count, attributes, indices,
+                                  attribute_count, fail_index, stream);
   RecordBatch(S::kName, dsts, srcs, sizes, count, stream, S::kPerThread,
               result);
   return result;

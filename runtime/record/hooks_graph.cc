@@ -57,10 +57,9 @@ CUresult InstantiateWithLog(CUgraphExec* exec, CUgraph graph,
                             CUgraphNode* error_node, char* log, size_t size) {
   const CUresult result = S::Real(exec, graph, error_node, log, size);
   if (result == CUDA_SUCCESS) {
-    RecordContent({.api = S::kName,
-                   .op = fb::GraphExecOp::kInstantiate,
-                   .exec = *exec},
-                  graph);
+    RecordContent(
+        {.api = S::kName, .op = fb::GraphExecOp::kInstantiate, .exec = *exec},
+        graph);
   }
   return result;
 }
@@ -99,8 +98,7 @@ CUresult ExecUpdateV1(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
   const CUresult result = S::Real(exec, graph, error_node, update);
   if (result == CUDA_SUCCESS) {
     RecordContent(
-        {.api = S::kName, .op = fb::GraphExecOp::kUpdate, .exec = exec},
-        graph);
+        {.api = S::kName, .op = fb::GraphExecOp::kUpdate, .exec = exec}, graph);
   }
   return result;
 }
@@ -111,8 +109,7 @@ CUresult ExecUpdate(CUgraphExec exec, CUgraph graph,
   const CUresult result = S::Real(exec, graph, info);
   if (result == CUDA_SUCCESS) {
     RecordContent(
-        {.api = S::kName, .op = fb::GraphExecOp::kUpdate, .exec = exec},
-        graph);
+        {.api = S::kName, .op = fb::GraphExecOp::kUpdate, .exec = exec}, graph);
   }
   return result;
 }
@@ -222,12 +219,10 @@ CUresult NodeSetEnabled(CUgraphExec exec, CUgraphNode node,
   const CUresult result = S::Real(exec, node, enabled);
   if (result == CUDA_SUCCESS) {
     WithRecorder([&](Recorder& recorder) {
-      fb::GraphExecT record =
-          MakeExec(recorder, {.api = S::kName,
-                              .op = fb::GraphExecOp::kNodeEnable,
-                              .exec = exec});
-      if (!recorder.FindNode(Id(exec), Id(node), &record.graph,
-                             &record.node)) {
+      fb::GraphExecT record = MakeExec(
+          recorder,
+          {.api = S::kName, .op = fb::GraphExecOp::kNodeEnable, .exec = exec});
+      if (!recorder.FindNode(Id(exec), Id(node), &record.graph, &record.node)) {
         return;
       }
       record.enabled = enabled != 0;
@@ -268,8 +263,7 @@ CUresult GraphLaunch(CUgraphExec exec, CUstream stream) {
     }
     // A graph of a kernel or two is part of a step, not a step.
     if (recorder.steps().active() && kernels >= StepWatch::kMinLaunches) {
-      recorder.steps().BeforeGraphLaunch(recorder, Id(exec), launches,
-                                         kernels);
+      recorder.steps().BeforeGraphLaunch(recorder, Id(exec), launches, kernels);
     }
   });
   const CUresult result = S::Real(exec, stream);
@@ -304,8 +298,7 @@ void AddGraphHooks(HookList* list) {
   HEDDLE_HOOK(list, cuGraphExecDestroy, ExecDestroy);
 
   HEDDLE_HOOK(list, cuGraphExecKernelNodeSetParams, ExecKernelNodeSetParamsV1);
-  HEDDLE_HOOK(list, cuGraphExecKernelNodeSetParams_v2,
-              ExecKernelNodeSetParams);
+  HEDDLE_HOOK(list, cuGraphExecKernelNodeSetParams_v2, ExecKernelNodeSetParams);
   HEDDLE_HOOK(list, cuGraphExecMemcpyNodeSetParams, ExecMemcpyNodeSetParams);
   HEDDLE_HOOK(list, cuGraphExecMemsetNodeSetParams, ExecMemsetNodeSetParams);
   HEDDLE_HOOK(list, cuGraphNodeSetEnabled, NodeSetEnabled);

@@ -17,11 +17,10 @@ template <typename S>
 CUresult LaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
                       unsigned int grid_z, unsigned int block_x,
                       unsigned int block_y, unsigned int block_z,
-                      unsigned int shared_bytes, CUstream stream,
-                      void** params, void** extra) {
-  const CUresult result =
-      S::Real(f, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-              shared_bytes, stream, params, extra);
+                      unsigned int shared_bytes, CUstream stream, void** params,
+                      void** extra) {
+  const CUresult result = S::Real(f, grid_x, grid_y, grid_z, block_x, block_y,
+                                  block_z, shared_bytes, stream, params, extra);
   Record({.function = f,
           .grid = {grid_x, grid_y, grid_z},
           .block = {block_x, block_y, block_z},
@@ -61,9 +60,8 @@ CUresult LaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
                                  unsigned int block_z,
                                  unsigned int shared_bytes, CUstream stream,
                                  void** params) {
-  const CUresult result =
-      S::Real(f, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-              shared_bytes, stream, params);
+  const CUresult result = S::Real(f, grid_x, grid_y, grid_z, block_x, block_y,
+                                  block_z, shared_bytes, stream, params);
   Record({.function = f,
           .grid = {grid_x, grid_y, grid_z},
           .block = {block_x, block_y, block_z},
@@ -77,8 +75,7 @@ CUresult LaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
 }
 
 void Refuse(const char* api, const char* detail) {
-  WithRecorder(
-      [&](Recorder& recorder) { recorder.Unsupported(api, detail); });
+  WithRecorder([&](Recorder& recorder) { recorder.Unsupported(api, detail); });
 }
 
 template <typename S>

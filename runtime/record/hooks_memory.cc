@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_set.h"
-
 #include "runtime/record/hooks.h"
 #include "runtime/record/hooks_unsupported.h"
 #include "runtime/record/recorder.h"
@@ -59,9 +58,9 @@ template <typename S>
 CUresult MemAlloc(CUdeviceptr* address, size_t size) {
   const CUresult result = S::Real(address, size);
   if (result == CUDA_SUCCESS) {
-    RecordAlloc(S::kName, {.address = *address,
-                           .size = size,
-                           .kind = fb::MemoryKind::kDevice});
+    RecordAlloc(
+        S::kName,
+        {.address = *address, .size = size, .kind = fb::MemoryKind::kDevice});
   }
   return result;
 }
@@ -109,12 +108,11 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, size_t size,
                                CUmemoryPool pool, CUstream stream) {
   const CUresult result = S::Real(address, size, pool, stream);
   if (result == CUDA_SUCCESS) {
-    RecordAlloc(S::kName,
-                {.address = *address,
-                 .size = size,
-                 .kind = fb::MemoryKind::kAsync,
-                 .stream = Recorder::StreamId(stream, S::kPerThread),
-                 .pool = reinterpret_cast<uint64_t>(pool)});
+    RecordAlloc(S::kName, {.address = *address,
+                           .size = size,
+                           .kind = fb::MemoryKind::kAsync,
+                           .stream = Recorder::StreamId(stream, S::kPerThread),
+                           .pool = reinterpret_cast<uint64_t>(pool)});
   }
   return result;
 }
@@ -209,26 +207,23 @@ CUresult MemCreate(CUmemGenericAllocationHandle* handle, size_t size,
                    unsigned long long flags) {
   const CUresult result = S::Real(handle, size, properties, flags);
   if (result == CUDA_SUCCESS && properties != nullptr) {
-    const bool host =
-        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    WithRecorder(
-        [&](Recorder&) { PhysicalHostHandles().Add(*handle, host); });
+    const bool host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    WithRecorder([&](Recorder&) { PhysicalHostHandles().Add(*handle, host); });
   }
   return result;
 }
 
 template <typename S>
 CUresult MemMap(CUdeviceptr address, size_t size, size_t offset,
-                CUmemGenericAllocationHandle handle,
-                unsigned long long flags) {
+                CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = S::Real(address, size, offset, handle, flags);
   if (result == CUDA_SUCCESS) {
     const bool host = PhysicalHostHandles().Contains(handle);
-    RecordAlloc(S::kName, {.address = address,
-                           .size = size,
-                           .kind = host ? fb::MemoryKind::kHost
-                                        : fb::MemoryKind::kMapped,
-                           .device_address = host ? address : 0});
+    RecordAlloc(S::kName,
+                {.address = address,
+                 .size = size,
+                 .kind = host ? fb::MemoryKind::kHost : fb::MemoryKind::kMapped,
+                 .device_address = host ? address : 0});
   }
   return result;
 }
@@ -258,9 +253,9 @@ CUresult IpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
       if (recorder.driver().MemGetAddressRange != nullptr) {
         recorder.driver().MemGetAddressRange(&base, &size, *address);
       }
-      RecordAlloc(S::kName, {.address = *address,
-                             .size = size,
-                             .kind = fb::MemoryKind::kIpc});
+      RecordAlloc(
+          S::kName,
+          {.address = *address, .size = size, .kind = fb::MemoryKind::kIpc});
       recorder.Unsupported(S::kName,
                            "memory of another process: work on it cannot be "
                            "replayed");

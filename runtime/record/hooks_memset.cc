@@ -81,8 +81,8 @@ struct MemsetHook<S, CUresult (*)(CUdeviceptr, Value, size_t, CUstream)> {
 
 template <typename S, typename Value>
 struct MemsetHook<S, CUresult (*)(CUdeviceptr, size_t, Value, size_t, size_t)> {
-  static CUresult Hook(CUdeviceptr dst, size_t pitch, Value value,
-                       size_t width, size_t height) {
+  static CUresult Hook(CUdeviceptr dst, size_t pitch, Value value, size_t width,
+                       size_t height) {
     const CUresult result = S::Real(dst, pitch, value, width, height);
     Record({.api = S::kName,
             .dst = dst,
@@ -100,8 +100,8 @@ struct MemsetHook<S, CUresult (*)(CUdeviceptr, size_t, Value, size_t, size_t)> {
 template <typename S, typename Value>
 struct MemsetHook<S, CUresult (*)(CUdeviceptr, size_t, Value, size_t, size_t,
                                   CUstream)> {
-  static CUresult Hook(CUdeviceptr dst, size_t pitch, Value value,
-                       size_t width, size_t height, CUstream stream) {
+  static CUresult Hook(CUdeviceptr dst, size_t pitch, Value value, size_t width,
+                       size_t height, CUstream stream) {
     const CUresult result = S::Real(dst, pitch, value, width, height, stream);
     Record({.api = S::kName,
             .dst = dst,
@@ -122,8 +122,8 @@ template <typename S>
 void AddMemset(HookList* list) {
   AddHook<S>(list, &MemsetHook<S, typename S::Fn>::Hook);
 }
-#define HEDDLE_MEMSET(list, symbol, suffix)                    \
-  AddMemset<Symbol<#symbol, decltype(&::symbol)>>(list);       \
+#define HEDDLE_MEMSET(list, symbol, suffix)              \
+  AddMemset<Symbol<#symbol, decltype(&::symbol)>>(list); \
   AddMemset<Symbol<#symbol #suffix, decltype(&::symbol##suffix)>>(list)
 
 }  // namespace

@@ -28,9 +28,9 @@ struct ContextHook<S, CUresult (*)(Args...)> {
   }
 };
 
-#define HEDDLE_CONTEXT_HOOK(list, symbol)                         \
-  AddHook<Symbol<#symbol, decltype(&::symbol)>>(                  \
-      list, &ContextHook<Symbol<#symbol, decltype(&::symbol)>,    \
+#define HEDDLE_CONTEXT_HOOK(list, symbol)                      \
+  AddHook<Symbol<#symbol, decltype(&::symbol)>>(               \
+      list, &ContextHook<Symbol<#symbol, decltype(&::symbol)>, \
                          decltype(&::symbol)>::Hook)
 
 // ---- loading ----------------------------------------------------------------
@@ -127,8 +127,8 @@ CUresult ModuleGetFunction(CUfunction* function, CUmodule module,
   const CUresult result = S::Real(function, module, name);
   if (result == CUDA_SUCCESS) {
     WithRecorder([&](Recorder& recorder) {
-      recorder.kernels().Register(
-          Id(*function), {.module_handle = Id(module), .name = name});
+      recorder.kernels().Register(Id(*function),
+                                  {.module_handle = Id(module), .name = name});
     });
   }
   return result;
@@ -257,8 +257,8 @@ CUresult ModuleGetGlobal(CUdeviceptr* address, size_t* size, CUmodule module,
 }
 
 template <typename S>
-CUresult LibraryGetGlobal(CUdeviceptr* address, size_t* size,
-                          CUlibrary library, const char* name) {
+CUresult LibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary library,
+                          const char* name) {
   return GetGlobalImpl<S>(address, size, library, name);
 }
 

@@ -70,8 +70,8 @@ void RecordEvent(const EventCall& call) {
     // All of them are work: an event orders what is recorded around it, and
     // programs create and destroy events by the thousand.
     if (!recorder.writes_work()) return;
-    const bool work = call.op == fb::EventOp::kRecord ||
-                      call.op == fb::EventOp::kWait;
+    const bool work =
+        call.op == fb::EventOp::kRecord || call.op == fb::EventOp::kWait;
     fb::EventT record;
     record.stamp = recorder.StampPtr();
     record.op = call.op;
@@ -89,8 +89,7 @@ template <typename S>
 CUresult EventCreate(CUevent* event, unsigned int flags) {
   const CUresult result = S::Real(event, flags);
   if (result == CUDA_SUCCESS) {
-    RecordEvent(
-        {.op = fb::EventOp::kCreate, .event = *event, .flags = flags});
+    RecordEvent({.op = fb::EventOp::kCreate, .event = *event, .flags = flags});
   }
   return result;
 }
@@ -324,14 +323,14 @@ CUresult StreamBatchMemOp(CUstream stream, unsigned int count,
   return result;
 }
 
-#define HEDDLE_MEM_OP_ONE(list, symbol, operation)               \
-  AddHook<Symbol<#symbol, decltype(&::symbol)>>(                 \
-      list, &MemOpHook<Symbol<#symbol, decltype(&::symbol)>,     \
-                       operation, decltype(&::symbol)>::Hook)
-#define HEDDLE_MEM_OP(list, symbol, operation)          \
-  HEDDLE_MEM_OP_ONE(list, symbol, operation);           \
-  HEDDLE_MEM_OP_ONE(list, symbol##_ptsz, operation);    \
-  HEDDLE_MEM_OP_ONE(list, symbol##_v2, operation);      \
+#define HEDDLE_MEM_OP_ONE(list, symbol, operation)                      \
+  AddHook<Symbol<#symbol, decltype(&::symbol)>>(                        \
+      list, &MemOpHook<Symbol<#symbol, decltype(&::symbol)>, operation, \
+                       decltype(&::symbol)>::Hook)
+#define HEDDLE_MEM_OP(list, symbol, operation)       \
+  HEDDLE_MEM_OP_ONE(list, symbol, operation);        \
+  HEDDLE_MEM_OP_ONE(list, symbol##_ptsz, operation); \
+  HEDDLE_MEM_OP_ONE(list, symbol##_v2, operation);   \
   HEDDLE_MEM_OP_ONE(list, symbol##_v2_ptsz, operation)
 
 // ---- captures ---------------------------------------------------------------
@@ -380,18 +379,16 @@ CUresult StreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
   const CUresult result =
       S::Real(stream, graph, dependencies, edges, count, mode);
   RecordCapture(fb::CaptureOp::kBegin,
-                Recorder::StreamId(stream, S::kPerThread), mode, graph,
-                result);
+                Recorder::StreamId(stream, S::kPerThread), mode, graph, result);
   return result;
 }
 
 template <typename S>
 CUresult StreamEndCapture(CUstream stream, CUgraph* graph) {
   const CUresult result = S::Real(stream, graph);
-  RecordCapture(fb::CaptureOp::kEnd, Recorder::StreamId(stream, S::kPerThread),
-                0,
-                result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr,
-                result);
+  RecordCapture(
+      fb::CaptureOp::kEnd, Recorder::StreamId(stream, S::kPerThread), 0,
+      result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr, result);
   return result;
 }
 

@@ -66,10 +66,10 @@ CUresult EncodeTiled(CUtensorMap* map, CUtensorMapDataType type,
               interleave, swizzle, promotion, fill);
   if (result == CUDA_SUCCESS) {
     WithRecorder([&](Recorder& recorder) {
-      fb::TensorMapT record = Describe(
-          recorder, map, fb::TensorMapKind::kTiled,
-          {type, rank, address, dims, strides, element_strides, interleave,
-           swizzle, promotion, fill});
+      fb::TensorMapT record =
+          Describe(recorder, map, fb::TensorMapKind::kTiled,
+                   {type, rank, address, dims, strides, element_strides,
+                    interleave, swizzle, promotion, fill});
       if (box != nullptr) record.box.assign(box, box + rank);
       recorder.writer().AppendObject(record);
     });
@@ -81,22 +81,21 @@ template <typename S>
 CUresult EncodeIm2col(CUtensorMap* map, CUtensorMapDataType type,
                       cuuint32_t rank, void* address, const cuuint64_t* dims,
                       const cuuint64_t* strides, const int* lower,
-                      const int* upper, cuuint32_t channels,
-                      cuuint32_t pixels, const cuuint32_t* element_strides,
+                      const int* upper, cuuint32_t channels, cuuint32_t pixels,
+                      const cuuint32_t* element_strides,
                       CUtensorMapInterleave interleave,
                       CUtensorMapSwizzle swizzle,
                       CUtensorMapL2promotion promotion,
                       CUtensorMapFloatOOBfill fill) {
-  const CUresult result = S::Real(map, type, rank, address, dims, strides,
-                                  lower, upper, channels, pixels,
-                                  element_strides, interleave, swizzle,
-                                  promotion, fill);
+  const CUresult result =
+      S::Real(map, type, rank, address, dims, strides, lower, upper, channels,
+              pixels, element_strides, interleave, swizzle, promotion, fill);
   if (result == CUDA_SUCCESS) {
     WithRecorder([&](Recorder& recorder) {
-      fb::TensorMapT record = Describe(
-          recorder, map, fb::TensorMapKind::kIm2col,
-          {type, rank, address, dims, strides, element_strides, interleave,
-           swizzle, promotion, fill});
+      fb::TensorMapT record =
+          Describe(recorder, map, fb::TensorMapKind::kIm2col,
+                   {type, rank, address, dims, strides, element_strides,
+                    interleave, swizzle, promotion, fill});
       // One corner coordinate per spatial dimension.
       const cuuint32_t spatial = rank > 2 ? rank - 2 : 0;
       if (lower != nullptr && upper != nullptr) {
@@ -130,27 +129,23 @@ CUresult ReplaceAddress(CUtensorMap* map, void* address) {
 
 #if CUDA_VERSION >= 12080
 template <typename S>
-CUresult EncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType type,
-                          cuuint32_t rank, void* address,
-                          const cuuint64_t* dims, const cuuint64_t* strides,
-                          int lower_width, int upper_width,
-                          cuuint32_t channels, cuuint32_t pixels,
-                          const cuuint32_t* element_strides,
-                          CUtensorMapInterleave interleave,
-                          CUtensorMapIm2ColWideMode mode,
-                          CUtensorMapSwizzle swizzle,
-                          CUtensorMapL2promotion promotion,
-                          CUtensorMapFloatOOBfill fill) {
-  const CUresult result = S::Real(
-      map, type, rank, address, dims, strides, lower_width, upper_width,
-      channels, pixels, element_strides, interleave, mode, swizzle, promotion,
-      fill);
+CUresult EncodeIm2colWide(
+    CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+    const cuuint64_t* dims, const cuuint64_t* strides, int lower_width,
+    int upper_width, cuuint32_t channels, cuuint32_t pixels,
+    const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+    CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+    CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  const CUresult result =
+      S::Real(map, type, rank, address, dims, strides, lower_width, upper_width,
+              channels, pixels, element_strides, interleave, mode, swizzle,
+              promotion, fill);
   if (result == CUDA_SUCCESS) {
     WithRecorder([&](Recorder& recorder) {
-      fb::TensorMapT record = Describe(
-          recorder, map, fb::TensorMapKind::kIm2colWide,
-          {type, rank, address, dims, strides, element_strides, interleave,
-           swizzle, promotion, fill});
+      fb::TensorMapT record =
+          Describe(recorder, map, fb::TensorMapKind::kIm2colWide,
+                   {type, rank, address, dims, strides, element_strides,
+                    interleave, swizzle, promotion, fill});
       record.box_corners = {lower_width, upper_width};
       record.channels_per_pixel = channels;
       record.pixels_per_column = pixels;

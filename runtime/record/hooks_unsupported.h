@@ -29,8 +29,8 @@ void AddUnsupportedHook(HookList* list) {
   AddHook<S>(list, &UnsupportedHook<S, typename S::Fn>::Hook);
 }
 
-#define HEDDLE_UNSUPPORTED(list, symbol)             \
-  ::heddle::record::AddUnsupportedHook<              \
+#define HEDDLE_UNSUPPORTED(list, symbol) \
+  ::heddle::record::AddUnsupportedHook<  \
       ::heddle::record::Symbol<#symbol, decltype(&::symbol)>>(list)
 #define HEDDLE_UNSUPPORTED_PTSZ(list, symbol) \
   HEDDLE_UNSUPPORTED(list, symbol);           \

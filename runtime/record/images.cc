@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/record/images.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <cstring>
@@ -19,6 +18,7 @@ namespace {
 
 struct Search {
   uintptr_t address;
+  size_t size;
   std::string path;
   bool found = false;
 };
@@ -30,8 +30,8 @@ int VisitObject(dl_phdr_info* info, size_t, void* data) {
     const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
     // Read-only segments alone: what can be written can change after the load.
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    if (search->address < begin ||
-        search->address - begin >= segment.p_memsz) {
+    if (search->address < begin || search->address - begin >= segment.p_memsz ||
+        search->size > segment.p_memsz - (search->address - begin)) {
       continue;
     }
     search->found = true;
@@ -41,17 +41,24 @@ int VisitObject(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Path of the library (or the executable) whose read-only data holds `address`.
-bool FindMappedObject(const void* address, std::string* path) {
-  Search search{reinterpret_cast<uintptr_t>(address), "", false};
+// Path of the library (or the executable) that is mapped now and whose
+// read-only data holds `bytes`.
+bool FindMappedObject(absl::Span<const uint8_t> bytes, std::string* path) {
+  Search search{reinterpret_cast<uintptr_t>(bytes.data()), bytes.size(), "",
+                false};
   dl_iterate_phdr(VisitObject, &search);
   if (!search.found) return false;
-  *path = search.path;
-  if (path->empty()) *path = "/proc/self/exe";
-  // The library must outlive our pointer into it: take a reference. Never
-  // dropped, so a plug-in whose kernels were loaded stays mapped.
-  if (!search.path.empty()) dlopen(search.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  *path = search.path.empty() ? "/proc/self/exe" : search.path;
   return true;
+}
+
+// A copy of bytes in the library `origin`; empty if it has been unmapped since,
+// where reading them would crash the program.
+std::vector<uint8_t> CopyIfMapped(absl::Span<const uint8_t> bytes,
+                                  const std::string& origin) {
+  std::string path;
+  if (!FindMappedObject(bytes, &path) || path != origin) return {};
+  return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 
 // Libraries whose device code is their vendor's. With --images own their bytes
@@ -99,14 +106,14 @@ void ImageTable::LoadedFromMemory(Recorder& recorder, uint64_t handle,
   pending->api = api;
   absl::StatusOr<cubin::ImageView> image = cubin::IdentifyImage(code);
   if (!image.ok()) {
-    recorder.Unsupported(
-        api, absl::StrCat("device code of an unknown kind (",
-                          std::string(image.status().message()),
-                          "): kernels of it cannot be replayed"));
+    recorder.Unsupported(api,
+                         absl::StrCat("device code of an unknown kind (",
+                                      std::string(image.status().message()),
+                                      "): kernels of it cannot be replayed"));
   } else {
     pending->kind = KindOf(image->kind);
     pending->size = image->bytes.size();
-    if (FindMappedObject(image->bytes.data(), &pending->origin)) {
+    if (FindMappedObject(image->bytes, &pending->origin)) {
       pending->data = image->bytes.data();
     } else {
       pending->owned.assign(image->bytes.begin(), image->bytes.end());
@@ -130,11 +137,14 @@ void ImageTable::LoadedFromFile(Recorder& recorder, uint64_t handle,
       cubin::IdentifyImage(absl::MakeConstSpan(pending->owned));
   if (image.ok()) {
     pending->kind = KindOf(image->kind);
-    pending->data = image->bytes.data();
-    pending->size = image->bytes.size();
+    // It begins where the file does; what follows it is none of ours.
+    pending->owned.resize(image->bytes.size());
+    pending->data = pending->owned.data();
+    pending->size = pending->owned.size();
   } else {
-    recorder.Unsupported(api, absl::StrCat(pending->origin, ": ",
-                                           std::string(image.status().message())));
+    recorder.Unsupported(api,
+                         absl::StrCat(pending->origin, ": ",
+                                      std::string(image.status().message())));
   }
   Loaded(recorder, handle, std::move(pending));
 }
@@ -181,9 +191,8 @@ uint64_t ImageTable::ContainerOf(Recorder& recorder, CUmodule module) {
     // One that no kernel was run from is not asked: that could load it now.
     if (!pending->library || !pending->written) continue;
     CUmodule of_library = nullptr;
-    if (driver.LibraryGetModule(&of_library,
-                                reinterpret_cast<CUlibrary>(library)) ==
-            CUDA_SUCCESS &&
+    if (driver.LibraryGetModule(&of_library, reinterpret_cast<CUlibrary>(
+                                                 library)) == CUDA_SUCCESS &&
         of_library != nullptr) {
       aliases_[reinterpret_cast<uint64_t>(of_library)] = library;
     }
@@ -216,7 +225,11 @@ uint32_t ImageTable::EnsureWritten(Recorder& recorder, uint64_t handle) {
 }
 
 uint32_t ImageTable::WriteImage(Recorder& recorder, Pending& pending) {
-  absl::Span<const uint8_t> bytes(pending.data, pending.size);
+  if (pending.owned.empty() && pending.data != nullptr) {
+    pending.owned = CopyIfMapped(
+        absl::MakeConstSpan(pending.data, pending.size), pending.origin);
+  }
+  absl::Span<const uint8_t> bytes = pending.owned;
   std::vector<uint8_t> filtered;
   if (pending.kind == fb::ImageKind::kFatbin) {
     // Only what this device can use: a fatbin holds code for many chips.

@@ -48,7 +48,7 @@ class ImageTable {
     bool library = false;
     bool written = false;
     std::string api;
-    std::string origin;          // path
+    std::string origin;  // path
     fb::ImageKind kind = fb::ImageKind::kUnknown;
     const uint8_t* data = nullptr;  // in a mapped library, or owned.data()
     size_t size = 0;

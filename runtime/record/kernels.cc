@@ -38,15 +38,13 @@ void BuildTemplate(KernelInfo* info) {
   launch.add_head(&head);
   launch.add_params(params);
   builder.Finish(launch.Finish());
-  info->launch_template.assign(
-      builder.GetBufferPointer(),
-      builder.GetBufferPointer() + builder.GetSize());
+  info->launch_template.assign(builder.GetBufferPointer(),
+                               builder.GetBufferPointer() + builder.GetSize());
   const uint8_t* base = info->launch_template.data();
   const auto* root = flatbuffers::GetRoot<fb::Launch>(base);
   info->head_offset = static_cast<uint32_t>(
       reinterpret_cast<const uint8_t*>(root->head()) - base);
-  info->params_offset =
-      static_cast<uint32_t>(root->params()->Data() - base);
+  info->params_offset = static_cast<uint32_t>(root->params()->Data() - base);
 }
 
 }  // namespace
@@ -130,8 +128,7 @@ const KernelInfo* KernelTable::Find(Recorder& recorder, CUfunction handle) {
   return info;
 }
 
-const KernelInfo* KernelTable::FindSlow(Recorder& recorder,
-                                        CUfunction handle) {
+const KernelInfo* KernelTable::FindSlow(Recorder& recorder, CUfunction handle) {
   const auto key = reinterpret_cast<uint64_t>(handle);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -170,8 +167,7 @@ KernelTable::Origin KernelTable::OriginOf(Recorder& recorder,
   CUmodule module = nullptr;
   if (driver.FuncGetModule != nullptr &&
       driver.FuncGetModule(&module, handle) == CUDA_SUCCESS) {
-    origin.module_handle =
-        recorder.images().ContainerOf(recorder, module);
+    origin.module_handle = recorder.images().ContainerOf(recorder, module);
   }
   return origin;
 }
@@ -210,8 +206,8 @@ std::unique_ptr<KernelInfo> KernelTable::Describe(Recorder& recorder,
     if (result != CUDA_SUCCESS) break;
     info->params.emplace_back(static_cast<uint32_t>(offset),
                               static_cast<uint32_t>(size));
-    info->param_bytes = std::max(info->param_bytes,
-                                 static_cast<uint32_t>(offset + size));
+    info->param_bytes =
+        std::max(info->param_bytes, static_cast<uint32_t>(offset + size));
   }
   record.params = info->params;
   record.param_bytes = info->param_bytes;
@@ -234,8 +230,8 @@ std::unique_ptr<KernelInfo> KernelTable::Describe(Recorder& recorder,
                                      static_cast<uint64_t>(value));
     }
   }
-  record.module_id = recorder.images().EnsureWritten(recorder,
-                                                     origin.module_handle);
+  record.module_id =
+      recorder.images().EnsureWritten(recorder, origin.module_handle);
   recorder.writer().AppendObject(record);
   BuildTemplate(info.get());
   return info;

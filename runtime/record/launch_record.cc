@@ -12,8 +12,7 @@ fb::LaunchHead MakeHead(const fb::Stamp& stamp, const LaunchCall& call,
   return fb::LaunchHead(
       stamp, Recorder::StreamId(call.stream, call.per_thread), kernel,
       fb::Dim3(call.grid[0], call.grid[1], call.grid[2]),
-      fb::Dim3(call.block[0], call.block[1], call.block[2]),
-      call.shared_bytes);
+      fb::Dim3(call.block[0], call.block[1], call.block[2]), call.shared_bytes);
 }
 
 std::vector<fb::LaunchAttribute> CopyAttributes(const LaunchCall& call) {
@@ -76,8 +75,7 @@ bool CopyParams(const KernelInfo& info, void** params, void** extra,
 std::unique_ptr<fb::LaunchT> MakeLaunch(Recorder& recorder,
                                         const LaunchCall& call) {
   auto launch = std::make_unique<fb::LaunchT>();
-  const KernelInfo* info =
-      recorder.kernels().Find(recorder, call.function);
+  const KernelInfo* info = recorder.kernels().Find(recorder, call.function);
   launch->head = std::make_unique<fb::LaunchHead>(
       MakeHead(recorder.Stamp(), call, info == nullptr ? 0 : info->id));
   launch->cooperative = call.cooperative;
@@ -91,8 +89,7 @@ std::unique_ptr<fb::LaunchT> MakeLaunch(Recorder& recorder,
   return launch;
 }
 
-void RecordLaunch(Recorder& recorder, const LaunchCall& call,
-                  CUresult result) {
+void RecordLaunch(Recorder& recorder, const LaunchCall& call, CUresult result) {
   if (result == CUDA_SUCCESS && recorder.steps().active()) {
     recorder.steps().OnLaunch(reinterpret_cast<uint64_t>(call.function));
   }
@@ -103,10 +100,10 @@ void RecordLaunch(Recorder& recorder, const LaunchCall& call,
     // Asking the driver about a kernel that may not be loaded could load it.
     if (recorder.writes_work()) {
       fb::LaunchT launch;
-      launch.head = std::make_unique<fb::LaunchHead>(MakeHead(
-          recorder.Stamp(), call,
-          recorder.kernels().KnownId(
-              reinterpret_cast<uint64_t>(call.function))));
+      launch.head = std::make_unique<fb::LaunchHead>(
+          MakeHead(recorder.Stamp(), call,
+                   recorder.kernels().KnownId(
+                       reinterpret_cast<uint64_t>(call.function))));
       launch.capturing = capturing;
       launch.status = static_cast<int>(result);
       recorder.writer().AppendObject(launch);

@@ -38,9 +38,8 @@ std::atomic<uint32_t> g_threads{0};
 // A trace is passed around: of the environment only what concerns the GPU goes
 // into it.
 bool KeepVariable(absl::string_view name) {
-  for (absl::string_view prefix :
-       {"CUDA_", "HEDDLE_", "NVIDIA_", "PYTORCH_", "CUBLAS_", "CUDNN_",
-        "TORCH_CUDA", "XLA_"}) {
+  for (absl::string_view prefix : {"CUDA_", "HEDDLE_", "NVIDIA_", "PYTORCH_",
+                                   "CUBLAS_", "CUDNN_", "TORCH_CUDA", "XLA_"}) {
     if (absl::StartsWith(name, prefix)) return true;
   }
   return false;
@@ -55,6 +54,7 @@ std::string ReadLink(const char* path) {
 }  // namespace
 
 std::atomic<Recorder*> Recorder::current_{nullptr};
+std::atomic<Recorder*> Recorder::forked_from_{nullptr};
 
 Recorder::Recorder(const RecordOptions& options,
                    const HeddleInterposer* interposer, device::Driver driver)
@@ -178,9 +178,9 @@ void Recorder::WriteDevice(CUdevice device) {
   record.total_memory = total;
   for (int attribute = 1; attribute < CU_DEVICE_ATTRIBUTE_MAX; ++attribute) {
     int value = 0;
-    if (driver_.DeviceGetAttribute(
-            &value, static_cast<CUdevice_attribute>(attribute), device) !=
-        CUDA_SUCCESS) {
+    if (driver_.DeviceGetAttribute(&value,
+                                   static_cast<CUdevice_attribute>(attribute),
+                                   device) != CUDA_SUCCESS) {
       continue;
     }
     record.attributes.emplace_back(attribute, 0, static_cast<uint64_t>(value));
@@ -211,7 +211,8 @@ uint32_t Recorder::DefineContext(CUcontext context) {
 void Recorder::CaptureEnded() {
   // A capture may be ended that began before recording did.
   int current = captures_.load();
-  while (current > 0 && !captures_.compare_exchange_weak(current, current - 1)) {
+  while (current > 0 &&
+         !captures_.compare_exchange_weak(current, current - 1)) {
   }
 }
 
@@ -311,22 +312,35 @@ void Recorder::Fail(absl::string_view what) {
   }
 }
 
-void Recorder::RestartInChild() {
+void Recorder::LeaveToParent() {
   current_.store(nullptr, std::memory_order_release);
   finished_ = true;
   writer_->Abandon();
-  RecordOptions options = options_;
-  if (absl::StatusOr<RecordOptions> fresh = OptionsFromEnvironment();
-      fresh.ok()) {
-    options = *std::move(fresh);  // %p is another now
-  }
-  if (options.trace_path == options_.trace_path) options.keep_existing = true;
   t_state = ThreadState();
-  if (absl::Status s = Start(options, interposer_, driver_); !s.ok()) {
+  forked_from_.store(this, std::memory_order_relaxed);
+}
+
+Recorder* Recorder::StartInChild() {
+  const Recorder* parent = forked_from_.exchange(nullptr);
+  if (parent == nullptr) return current_.load(std::memory_order_acquire);
+  try {
+    RecordOptions options = parent->options_;
+    if (absl::StatusOr<RecordOptions> fresh = OptionsFromEnvironment();
+        fresh.ok()) {
+      options = *std::move(fresh);  // %p is another now
+    }
+    if (options.trace_path == parent->options_.trace_path) {
+      options.keep_existing = true;
+    }
+    absl::Status started = Start(options, parent->interposer_, parent->driver_);
+    if (started.ok()) return current_.load(std::memory_order_acquire);
     Log(LogLevel::kError,
-        absl::StrCat("not recording this child process: ", s.message()));
-    ClearHooks(interposer_);
+        absl::StrCat("not recording this child process: ", started.message()));
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, error.what());
   }
+  ClearHooks(parent->interposer_);
+  return nullptr;
 }
 
 }  // namespace heddle::record

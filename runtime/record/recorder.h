@@ -40,8 +40,20 @@ namespace heddle::record {
 
 class Recorder {
  public:
-  // The process's recorder, or nullptr when nothing is recorded (any more).
-  static Recorder* Get() { return current_.load(std::memory_order_acquire); }
+  // The process's recorder, or nullptr when nothing is recorded (any more, or
+  // yet, in a forked child).
+  static Recorder* Current() {
+    return current_.load(std::memory_order_acquire);
+  }
+  // The same for a call that is to be recorded: a forked child begins with it.
+  static Recorder* Get() {
+    Recorder* recorder = Current();
+    if (recorder == nullptr &&
+        forked_from_.load(std::memory_order_relaxed) != nullptr) {
+      return StartInChild();
+    }
+    return recorder;
+  }
 
   // Opens the trace and makes the recorder current. Called once, before any
   // hook is set.
@@ -54,8 +66,10 @@ class Recorder {
   // An internal error: says so once and turns recording off. The trace stays
   // readable up to here.
   void Fail(absl::string_view what);
-  // In a forked child: drops the parent's file, starts an own one.
-  void RestartInChild();
+  // In a forked child: drops the parent's file. The child's own is opened when
+  // it makes its first call that is recorded: most children (a data loader's
+  // workers) never do.
+  void LeaveToParent();
 
   const device::Driver& driver() const { return driver_; }
   const HeddleInterposer* interposer() const { return interposer_; }
@@ -118,8 +132,7 @@ class Recorder {
     absl::flat_hash_map<uint64_t, uint32_t> node_index;
   };
   // Where `node` stands in the graph that `exec` was made from.
-  bool FindNode(uint64_t exec, uint64_t node, uint32_t* graph,
-                uint32_t* index);
+  bool FindNode(uint64_t exec, uint64_t node, uint32_t* graph, uint32_t* index);
   std::mutex& mutex() { return mutex_; }
   absl::flat_hash_map<uint64_t, ExecInfo>& execs() { return execs_; }
   uint32_t NextGraphId() { return next_graph_id_.fetch_add(1); }
@@ -127,6 +140,7 @@ class Recorder {
  private:
   Recorder(const RecordOptions& options, const HeddleInterposer* interposer,
            device::Driver driver);
+  static Recorder* StartInChild();
   absl::Status OpenTrace();
   void WriteProcess();
   void WriteDevice(CUdevice device);
@@ -134,6 +148,8 @@ class Recorder {
   uint32_t DefineContext(CUcontext context);
 
   static std::atomic<Recorder*> current_;
+  // In a child that has not recorded yet: the parent's recorder.
+  static std::atomic<Recorder*> forked_from_;
 
   RecordOptions options_;
   const HeddleInterposer* interposer_;

@@ -21,12 +21,11 @@ const HeddleInterposer* g_interposer = nullptr;
 
 std::string DoctorPath() {
   const char* pattern = std::getenv("HEDDLE_DOCTOR");
-  return pattern == nullptr ? ""
-                            : ExpandPath(pattern, RankFromEnvironment());
+  return pattern == nullptr ? "" : ExpandPath(pattern, RankFromEnvironment());
 }
 
 void AtExit() {
-  if (Recorder* recorder = Recorder::Get()) recorder->Finish("");
+  if (Recorder* recorder = Recorder::Current()) recorder->Finish("");
   if (const std::string path = DoctorPath(); !path.empty()) {
     if (absl::Status s = WriteDoctorReport(
             *g_interposer, path,
@@ -38,7 +37,7 @@ void AtExit() {
 }
 
 void AfterForkChild() {
-  if (Recorder* recorder = Recorder::Get()) recorder->RestartInChild();
+  if (Recorder* recorder = Recorder::Current()) recorder->LeaveToParent();
 }
 
 void RangePush(uint64_t domain, const char* name) {
@@ -69,8 +68,8 @@ int Attach(const HeddleInterposer* interposer, HeddleRuntime* runtime) {
   g_interposer = interposer;
   absl::StatusOr<RecordOptions> options = OptionsFromEnvironment();
   if (!options.ok()) {
-    Log(LogLevel::kError, absl::StrCat(options.status().message(),
-                                       "; not recording"));
+    Log(LogLevel::kError,
+        absl::StrCat(options.status().message(), "; not recording"));
     return -1;
   }
   const bool doctor = !DoctorPath().empty();

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole way, with the real programs: record, look, replay, verify.
 
-Runs the sample program `decode` under heddle on the host device and checks what
-comes out. usage: record_replay_test.py BUILD_DIR [unittest arguments]
+Runs the sample program `decode` under heddle and checks what comes out: on the
+host device, or with --gpu on the GPU (exit status 77 where there is none).
+usage: record_replay_test.py BUILD_DIR [--gpu] [unittest arguments]
 """
 
 import json
@@ -17,6 +18,9 @@ import time
 import unittest
 
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+ON_GPU = "--gpu" in sys.argv
+if ON_GPU:
+    sys.argv.remove("--gpu")
 HEDDLE = str(BUILD / "bin/heddle")
 DECODE = str(BUILD / "bin/decode")
 PRELOAD = str(BUILD / "lib/libheddle_preload.so")
@@ -25,9 +29,10 @@ LAUNCHES_PER_TOKEN = 78
 
 def environment(**extra):
     env = {k: v for k, v in os.environ.items() if not k.startswith("HEDDLE_")}
-    env["LD_LIBRARY_PATH"] = str(BUILD / "lib/hostdevice")
-    env["HEDDLE_HOSTDEVICE_KERNELS"] = str(
-        BUILD / "lib/libdecode_host_kernels.so")
+    if not ON_GPU:
+        env["LD_LIBRARY_PATH"] = str(BUILD / "lib/hostdevice")
+        env["HEDDLE_HOSTDEVICE_KERNELS"] = str(
+            BUILD / "lib/libdecode_host_kernels.so")
     env.update({k: str(v) for k, v in extra.items()})
     return env
 
@@ -106,7 +111,7 @@ class RecordReplay(unittest.TestCase):
 
     def test_a_killed_program_leaves_a_trace_that_opens(self):
         process = subprocess.Popen(
-            [DECODE, "--tokens", "1000", "--max-seq", "1024"],
+            [DECODE, "--tokens", "4", "--bench", "1000000"],
             env=environment(LD_PRELOAD=PRELOAD, HEDDLE_TRACE=self.trace),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
@@ -158,6 +163,39 @@ class RecordReplay(unittest.TestCase):
         self.assertEqual(launches,
                          [LAUNCHES_PER_TOKEN, 2 * LAUNCHES_PER_TOKEN])
 
+    def test_a_forked_child_has_a_trace_of_its_own_once_it_works(self):
+        # The driver is used before and after the fork; on a GPU a forked child
+        # cannot do that.
+        if ON_GPU:
+            self.skipTest("CUDA does not survive fork")
+        program = """
+import ctypes, os
+cuda = ctypes.CDLL("libcuda.so.1")
+context, memory = ctypes.c_void_p(), ctypes.c_uint64()
+def allocate(size):
+    assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+allocate(4096)
+for works in (False, True):
+    child = os.fork()
+    if child == 0:
+        if works:
+            allocate(8192)
+        raise SystemExit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+        result = run(sys.executable, "-c", program, env=environment(
+            LD_PRELOAD=PRELOAD, HEDDLE_TRACE=self.trace))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        traces = sorted(self.folder.glob("*.htrace"))
+        self.assertEqual(len(traces), 2, traces)
+        peaks = sorted(
+            self.info(str(trace))["memory"]["kinds"]["device"]["peak_bytes"]
+            for trace in traces)
+        self.assertEqual(peaks, [4096, 8192])
+
     def test_the_exit_status_is_the_programs(self):
         result = run(HEDDLE, "record", "-o", self.trace, "--", "/bin/sh", "-c",
                      "exit 7")
@@ -173,5 +211,17 @@ class RecordReplay(unittest.TestCase):
         self.replay("--by", "recorded")
 
 
+def has_gpu():
+    try:
+        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True,
+                               text=True, timeout=60, check=False)
+    except OSError:
+        return False
+    return found.stdout.startswith("GPU")
+
+
 if __name__ == "__main__":
+    if ON_GPU and not has_gpu():
+        print("skipped: no GPU here (nvidia-smi lists none)")
+        sys.exit(77)
     unittest.main(verbosity=2)

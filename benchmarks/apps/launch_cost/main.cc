@@ -62,12 +62,10 @@ Times RunBatches(CUcontext context, CUfunction kernel, CUdeviceptr memory,
   CHECK_CUDA(cuCtxSetCurrent(context));
   CUstream stream;
   CHECK_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  Arguments args{.a = memory,
-                 .b = memory + 256,
-                 .c = memory + 512,
-                 .index = memory + 768};
-  void* params[] = {&args.a,    &args.b,       &args.c,     &args.index,
-                    &args.n,    &args.rows,    &args.columns, &args.scale,
+  Arguments args{
+      .a = memory, .b = memory + 256, .c = memory + 512, .index = memory + 768};
+  void* params[] = {&args.a,     &args.b,    &args.c,       &args.index,
+                    &args.n,     &args.rows, &args.columns, &args.scale,
                     &args.shift, &args.flags};
   Times times;
   for (int batch = 0; batch < 2 * batches; ++batch) {
@@ -75,8 +73,7 @@ Times RunBatches(CUcontext context, CUfunction kernel, CUdeviceptr memory,
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < launches; ++i) {
       args.n = i;
-      CHECK_CUDA(launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params,
-                                nullptr));
+      CHECK_CUDA(launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, nullptr));
     }
     const std::chrono::duration<double, std::nano> took =
         std::chrono::steady_clock::now() - begin;
@@ -97,8 +94,7 @@ int main(int argc, char** argv) {
   const int batches = argc > 2 ? std::atoi(argv[2]) : 200;
   const int launches = argc > 3 ? std::atoi(argv[3]) : 256;
   if (threads < 1 || batches < 1 || launches < 1) {
-    std::fprintf(stderr,
-                 "usage: launch_cost [threads [batches [launches]]]\n");
+    std::fprintf(stderr, "usage: launch_cost [threads [batches [launches]]]\n");
     return 2;
   }
   CHECK_CUDA(cuInit(0));

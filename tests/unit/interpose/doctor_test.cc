@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of `heddle doctor` that do not run a program.
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -41,7 +41,8 @@ const Finding* Find(const std::vector<Finding>& findings,
 class DoctorFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / ("heddle-doctor-test-" + std::to_string(getpid()));
+    folder_ = fs::path(testing::TempDir()) /
+              ("heddle-doctor-test-" + std::to_string(getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }

@@ -45,7 +45,8 @@ TEST(Inert, ProgramsWithoutCudaLoadNothing) {
 
 TEST(Inert, TheRuntimeIsNotLoadedUnlessAVariableAsks) {
   const auto loaded = [](const Environment& environment) {
-    const fs::path log = fs::path(testing::TempDir()) / ("heddle-loaded-" + std::to_string(getpid()) + ".log");
+    const fs::path log = fs::path(testing::TempDir()) /
+                         ("heddle-loaded-" + std::to_string(getpid()) + ".log");
     fs::remove(log);
     Environment with_log = environment;
     with_log["TEST_LOG"] = log;
@@ -112,7 +113,8 @@ TEST(Loading, ARuntimeThatDeclinesLeavesThePureDriver) {
 class Layout : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / ("heddle-layout-test-" + std::to_string(getpid()));
+    root_ = fs::path(testing::TempDir()) /
+            ("heddle-layout-test-" + std::to_string(getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_ / "lib/heddle");
     log_ = root_ / "log";
@@ -216,7 +218,8 @@ TEST(Python, CtypesReachesTheHooks) {
 }
 
 TEST(Log, GoesToTheNamedFileAndKeepsToTheLevel) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("heddle-log-test-" + std::to_string(getpid()));
+  const fs::path folder = fs::path(testing::TempDir()) /
+                          ("heddle-log-test-" + std::to_string(getpid()));
   fs::remove_all(folder);
   fs::create_directories(folder);
   Environment environment = Active();

@@ -17,7 +17,8 @@ struct NvtxRun {
 };
 
 NvtxRun RunNvtx(const std::string& mode) {
-  const std::string log = testing::TempDir() + "heddle-nvtx-test-" + std::to_string(getpid()) + ".log";
+  const std::string log = testing::TempDir() + "heddle-nvtx-test-" +
+                          std::to_string(getpid()) + ".log";
   std::remove(log.c_str());
   Environment environment = Active();
   environment["NVTX_INJECTION64_PATH"] = kPreload;

@@ -49,7 +49,8 @@ TEST(Describer, TellsTheFloatTypesApartWithTheirMoments) {
   for (const auto& c : kCases) {
     SCOPED_TRACE(testing::Message() << c.mean << " +- " << c.stddev);
     const Description bf16 = DescribeNormal<uint16_t>(
-        c.mean, c.stddev, [](double v) { return ToBf16(static_cast<float>(v)); });
+        c.mean, c.stddev,
+        [](double v) { return ToBf16(static_cast<float>(v)); });
     EXPECT_EQ(bf16.type, fb::ScalarType::kBF16);
     EXPECT_NEAR(bf16.stddev, c.stddev, c.stddev * 0.05);
     EXPECT_NEAR(bf16.mean, c.mean, c.stddev * 0.05);
@@ -58,7 +59,8 @@ TEST(Describer, TellsTheFloatTypesApartWithTheirMoments) {
     EXPECT_EQ(f32.type, fb::ScalarType::kF32);
     EXPECT_NEAR(f32.stddev, c.stddev, c.stddev * 0.05);
     const Description f16 = DescribeNormal<uint16_t>(
-        c.mean, c.stddev, [](double v) { return ToF16(static_cast<float>(v)); });
+        c.mean, c.stddev,
+        [](double v) { return ToF16(static_cast<float>(v)); });
     // f16 numbers all near 1 are as good bf16 numbers all near 0.01: their
     // bytes do not tell, and data made from either description is plausible.
     if (c.mean == 0) {

@@ -35,8 +35,7 @@ TEST(MemoryMap, CollectsWordsThatCouldBeAddressesOnce) {
   map.Add({0x10000, 0x1000, fb::MemoryKind::kDevice});
   map.CollectPointers(Words({0x10000, 7, 0x10800, 0x20000, 0x10800}));
   map.CollectPointers(Words({0x10800, 0x10008}));
-  EXPECT_EQ(map.Pointers(),
-            (std::vector<uint64_t>{0x10000, 0x10008, 0x10800}));
+  EXPECT_EQ(map.Pointers(), (std::vector<uint64_t>{0x10000, 0x10008, 0x10800}));
   // A torn last word is no word.
   std::vector<uint8_t> odd = Words({0x10010});
   odd.pop_back();

@@ -18,10 +18,10 @@ class OptionsTest : public ::testing::Test {
 
   static void Clear() {
     for (const char* name :
-         {"HEDDLE_TRACE", "HEDDLE_TRACE_KEEP", "HEDDLE_MEMORY",
-          "HEDDLE_IMAGES", "HEDDLE_STEP", "HEDDLE_RANGE", "HEDDLE_WINDOW",
-          "HEDDLE_COMPRESS", "HEDDLE_MAX_BYTES", "RANK",
-          "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+         {"HEDDLE_TRACE", "HEDDLE_TRACE_KEEP", "HEDDLE_MEMORY", "HEDDLE_IMAGES",
+          "HEDDLE_STEP", "HEDDLE_RANGE", "HEDDLE_WINDOW", "HEDDLE_COMPRESS",
+          "HEDDLE_MAX_BYTES", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+          "SLURM_PROCID"}) {
       unsetenv(name);
     }
   }
@@ -75,9 +75,12 @@ TEST_F(OptionsTest, BadValuesNameTheVariableAndWhatIsAllowed) {
   const struct {
     const char* name;
     const char* value;
-  } kBad[] = {{"HEDDLE_MEMORY", "big"},       {"HEDDLE_IMAGES", "some"},
-              {"HEDDLE_STEP", "1,x"},         {"HEDDLE_WINDOW", "one"},
-              {"HEDDLE_COMPRESS", "99"},      {"HEDDLE_MAX_BYTES", "4X"},
+  } kBad[] = {{"HEDDLE_MEMORY", "big"},
+              {"HEDDLE_IMAGES", "some"},
+              {"HEDDLE_STEP", "1,x"},
+              {"HEDDLE_WINDOW", "one"},
+              {"HEDDLE_COMPRESS", "99"},
+              {"HEDDLE_MAX_BYTES", "4X"},
               {"HEDDLE_MAX_BYTES", "99999999999999G"}};
   for (const auto& bad : kBad) {
     Clear();

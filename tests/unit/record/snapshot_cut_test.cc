@@ -25,11 +25,11 @@ TEST(SnapshotCut, ALargeBlockIsCutAtEveryPointerInside) {
   const std::vector<MemoryBlock> blocks = {Block(base, 4 * kSmallRange)};
   const std::vector<uint64_t> pointers = {
       base - 8, base, base + 256, base + kSmallRange, base + 4 * kSmallRange};
-  EXPECT_EQ(CutAtPointers(blocks, pointers),
-            (std::vector<SnapshotRange>{
-                {base, 256},
-                {base + 256, kSmallRange - 256},
-                {base + kSmallRange, 3 * kSmallRange}}));
+  EXPECT_EQ(
+      CutAtPointers(blocks, pointers),
+      (std::vector<SnapshotRange>{{base, 256},
+                                  {base + 256, kSmallRange - 256},
+                                  {base + kSmallRange, 3 * kSmallRange}}));
 }
 
 // Whatever the pointers: the ranges tile the blocks, in order, and none is
