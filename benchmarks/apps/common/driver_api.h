@@ -62,10 +62,12 @@ enum class LoadRoute : uint8_t {
 };
 
 struct DriverApi {
+// NOLINTBEGIN(bugprone-macro-parentheses): a name cannot have parentheses.
 #define APPS_DRIVER_MEMBER(member, function, suffix) \
   decltype(&::function) member = nullptr;
   APPS_DRIVER_CALLS(APPS_DRIVER_MEMBER)
 #undef APPS_DRIVER_MEMBER
+  // NOLINTEND(bugprone-macro-parentheses)
 
   // Opens the driver. Unavailable if it or one of its functions is missing.
   static absl::StatusOr<DriverApi> Load(LoadRoute route);

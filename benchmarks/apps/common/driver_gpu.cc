@@ -71,8 +71,8 @@ class DriverGpu : public Gpu {
     memory_.push_back(memory);
     APPS_RETURN_IF_CUDA_ERROR(MemsetD8Async(memory, 0, bytes, stream_));
     // CUdeviceptr is an integer of the size of a pointer.
-    return reinterpret_cast<void*>(
-        memory);  // NOLINT(performance-no-int-to-ptr)
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    return reinterpret_cast<void*>(memory);
   }
 
   absl::Status CopyToDevice(void* to, const void* from, size_t bytes) override {
