@@ -75,15 +75,14 @@ absl::StatusOr<CallSet> CallSet::Parse(const std::string& text,
     }
     const uint64_t count = steps->steps.size();
     if (count == 0) {
-      return absl::OutOfRangeError(
-          absl::StrCat("call set: \"", std::string(part),
-                       "\": no steps were found in the trace"));
+      return absl::OutOfRangeError(absl::StrCat(
+          "call set: \"", part, "\": no steps were found in the trace"));
     }
     const bool open = item->range.last == kEnd;
     if (item->range.first >= count || (!open && item->range.last >= count)) {
-      return absl::OutOfRangeError(absl::StrCat(
-          "call set: \"", std::string(part), "\": the trace has ", count,
-          " steps, 0 to ", count - 1, " (see `heddle info`)"));
+      return absl::OutOfRangeError(
+          absl::StrCat("call set: \"", part, "\": the trace has ", count,
+                       " steps, 0 to ", count - 1, " (see `heddle info`)"));
     }
     const uint64_t last = open ? count - 1 : item->range.last;
     for (uint64_t i = item->range.first; i <= last;

@@ -47,7 +47,7 @@ class Output {
     const bool close_failed = std::fclose(file_) != 0;
     file_ = nullptr;
     if (!failed && !close_failed) return absl::OkStatus();
-    const absl::Status status = Error();
+    absl::Status status = Error();
     Remove();
     return status;
   }

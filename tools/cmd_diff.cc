@@ -32,7 +32,7 @@ absl::StatusOr<std::function<bool(uint64_t)>> Selection(
   if (!set.ok()) {
     return absl::Status(
         set.status().code(),
-        absl::StrCat(reader.path(), ": ", std::string(set.status().message())));
+        absl::StrCat(reader.path(), ": ", set.status().message()));
   }
   return std::function<bool(uint64_t)>(
       [set = *std::move(set)](uint64_t record) {

@@ -104,7 +104,7 @@ void PrintTrace(const std::string& path) {
   auto reader = OpenTrace(path, /*quiet=*/true);
   if (!reader.ok()) {
     std::fprintf(stderr, "heddle: %s\n",
-                 std::string(reader.status().message()).c_str());
+                 absl::StrCat(reader.status().message()).c_str());
     return;
   }
   std::string text =

@@ -84,7 +84,7 @@ int RunCommand(const Command& command, std::vector<std::string> args) {
     // What was printed so far comes first, also when both go to one terminal.
     std::fflush(stdout);
     PrintError(absl::StrCat("heddle ", command.name, ": ",
-                            std::string(result.status().message()), "\n"));
+                            result.status().message(), "\n"));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     PrintError(absl::StrCat(
@@ -99,14 +99,15 @@ int RunCommand(const Command& command, std::vector<std::string> args) {
 
 std::optional<int> Invocation::Parse(const Positionals& expected) {
   absl::StatusOr<FlagSet::Parsed> parsed = flags_.Parse(args_);
-  if (!parsed.ok()) return UsageError(std::string(parsed.status().message()));
+  if (!parsed.ok()) return UsageError(parsed.status().message());
   if (parsed->help) {
     const std::string flag_help = flags_.Help();
     Print(absl::StrCat("heddle ", command_.name, ": ", command_.synopsis,
                        "\n\nusage: heddle ", command_.name, " ",
                        command_.arguments, "\n"));
-    if (command_.help[0] != '\0')
+    if (command_.help[0] != '\0') {
       Print(absl::StrCat("\n", Wrap(command_.help)));
+    }
     if (!flag_help.empty()) Print(absl::StrCat("\nflags:\n", flag_help));
     return kExitOk;
   }
@@ -133,7 +134,7 @@ std::optional<int> Invocation::Parse(const Positionals& expected) {
   return std::nullopt;
 }
 
-int Invocation::UsageError(const std::string& message) const {
+int Invocation::UsageError(absl::string_view message) const {
   PrintError(absl::StrCat("heddle ", command_.name, ": ", message,
                           " (see `heddle help ", command_.name, "`)\n"));
   return kExitBadInput;

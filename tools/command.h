@@ -39,6 +39,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "tools/flags.h"
 
@@ -91,7 +92,7 @@ class Invocation {
 
   // Prints "heddle <verb>: <message>" with a pointer to the help and returns
   // kExitBadInput, for what flags alone cannot check.
-  int UsageError(const std::string& message) const;
+  int UsageError(absl::string_view message) const;
 
  private:
   const Command& command_;

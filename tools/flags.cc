@@ -192,7 +192,7 @@ absl::Status FlagSet::Set(const Flag& flag, const std::string& shown,
   const absl::Status status = flag.set(value);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(shown, ": ", std::string(status.message())));
+        absl::StrCat(shown, ": ", status.message()));
   }
   flag.was_set = true;
   return absl::OkStatus();
@@ -296,8 +296,9 @@ std::string FlagSet::Help() const {
   std::string help;
   for (const Flag& flag : flags_) {
     std::string head = "  ";
-    if (flag.letter != 0)
+    if (flag.letter != 0) {
       absl::StrAppend(&head, "-", std::string(1, flag.letter), ", ");
+    }
     absl::StrAppend(&head, "--", flag.name);
     if (!flag.metavar.empty()) absl::StrAppend(&head, " ", flag.metavar);
     std::string text = flag.help;

@@ -83,8 +83,7 @@ std::string Bytes(uint64_t bytes) {
     ++unit;
   }
   if (unit == 0) return absl::StrCat(bytes, " B");
-  return absl::StrFormat(value < 10 ? "%.2f %s" : "%.1f %s", value,
-                         kUnits[unit]);
+  return absl::StrFormat("%.*f %s", value < 10 ? 2 : 1, value, kUnits[unit]);
 }
 
 std::string HexBytes(absl::Span<const uint8_t> bytes) {

@@ -30,7 +30,8 @@ void Progress::Show(uint64_t done) {
   if (std::chrono::steady_clock::now() - start_ < kPatience) return;
   shown_ = true;
   std::fprintf(stderr, "\r%s: %d%%\033[K", what_.c_str(),
-               static_cast<int>(done * 100.0 / static_cast<double>(total_)));
+               static_cast<int>(100.0 * static_cast<double>(done) /
+                                static_cast<double>(total_)));
   std::fflush(stderr);
 }
 

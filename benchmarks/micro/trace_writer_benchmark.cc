@@ -55,7 +55,7 @@ void Close(const benchmark::State&) {
 void Append(benchmark::State& state) {
   std::array<uint8_t, kPayloadBytes> payload{};
   uint64_t number = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     std::memcpy(payload.data() + 64, &++number, sizeof(number));
     if (!writer->Append(fb::RecordType::kLaunch, payload)) {
       state.SkipWithError(writer->error().ToString().c_str());
@@ -69,7 +69,7 @@ void Append(benchmark::State& state) {
 void ReserveAndCommit(benchmark::State& state) {
   std::array<uint8_t, kPayloadBytes> payload{};
   uint64_t number = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     uint8_t* to = writer->Reserve(kPayloadBytes);
     if (to == nullptr) {
       state.SkipWithError(writer->error().ToString().c_str());

@@ -19,7 +19,8 @@ uint64_t MedianLaunches(const std::vector<Step>& steps) {
   std::vector<uint64_t> launches;
   launches.reserve(steps.size());
   for (const Step& step : steps) launches.push_back(step.launches);
-  const auto middle = launches.begin() + launches.size() / 2;
+  const auto middle =
+      launches.begin() + static_cast<int64_t>(launches.size() / 2);
   std::nth_element(launches.begin(), middle, launches.end());
   return *middle;
 }
