@@ -36,7 +36,7 @@ struct KparamInfo {
   uint32_t index;
   uint16_t ordinal;
   uint16_t offset;
-  uint32_t size;  // V1: bytes << 18 | bank << 12 | ...; V2: bytes
+  uint32_t size;  // V1: bytes << 18 | bank << 12 | ...; V2: kind << 24 | bytes
 };
 
 struct ParamCbank {
@@ -76,48 +76,49 @@ absl::StatusOr<GlobalInfo> ReadGlobalInfo(const ElfView& elf) {
 absl::Status ReadKernelInfo(Bytes section, Kernel* kernel) {
   std::vector<std::pair<uint32_t, KernelParam>> params;
   bool damaged = false;
-  absl::Status status = ForEachNvInfo(section, [&](const NvInfoAttribute&
-                                                       attribute) {
-    const auto read = [&](auto* out) {
-      if (ReadAt(attribute.value, 0, out)) return true;
-      damaged = true;
-      return false;
-    };
-    switch (attribute.code) {
-      case NvInfoCode::kKparamInfo: {
-        KparamInfo info;
-        if (!read(&info)) break;
-        params.push_back(
-            {info.ordinal, KernelParam{info.offset, info.size >> 18}});
-        break;
-      }
-      case NvInfoCode::kKparamInfoV2: {
-        KparamInfo info;
-        if (!read(&info)) break;
-        params.push_back({info.ordinal, KernelParam{info.offset, info.size}});
-        break;
-      }
-      case NvInfoCode::kParamCbank: {
-        ParamCbank bank;
-        if (!read(&bank)) break;
-        kernel->param_base = bank.offset;
-        kernel->param_size = bank.size;
-        break;
-      }
-      case NvInfoCode::kMaxThreads:
-      case NvInfoCode::kReqNtid: {
-        std::array<uint32_t, 3> dim;
-        if (!read(&dim)) break;
-        kernel->max_threads = dim[0] * dim[1] * dim[2];
-        break;
-      }
-      case NvInfoCode::kCtaPerCluster:
-        read(&kernel->cluster);
-        break;
-      default:
-        break;
-    }
-  });
+  absl::Status status =
+      ForEachNvInfo(section, [&](const NvInfoAttribute& attribute) {
+        const auto read = [&](auto* out) {
+          if (ReadAt(attribute.value, 0, out)) return true;
+          damaged = true;
+          return false;
+        };
+        switch (attribute.code) {
+          case NvInfoCode::kKparamInfo: {
+            KparamInfo info;
+            if (!read(&info)) break;
+            params.push_back(
+                {info.ordinal, KernelParam{info.offset, info.size >> 18}});
+            break;
+          }
+          case NvInfoCode::kKparamInfoV2: {
+            KparamInfo info;
+            if (!read(&info)) break;
+            params.push_back(
+                {info.ordinal, KernelParam{info.offset, info.size & 0xffffff}});
+            break;
+          }
+          case NvInfoCode::kParamCbank: {
+            ParamCbank bank;
+            if (!read(&bank)) break;
+            kernel->param_base = bank.offset;
+            kernel->param_size = bank.size;
+            break;
+          }
+          case NvInfoCode::kMaxThreads:
+          case NvInfoCode::kReqNtid: {
+            std::array<uint32_t, 3> dim;
+            if (!read(&dim)) break;
+            kernel->max_threads = dim[0] * dim[1] * dim[2];
+            break;
+          }
+          case NvInfoCode::kCtaPerCluster:
+            read(&kernel->cluster);
+            break;
+          default:
+            break;
+        }
+      });
   if (!status.ok()) return status;
   if (damaged) return Damaged("attribute shorter than its kind");
 
@@ -149,6 +150,7 @@ absl::Status AddKernel(const SectionMap& by_name, const GlobalInfo& info,
   Kernel kernel;
   kernel.name = std::string(symbol.name);
   kernel.text_section = symbol.symbol.st_shndx;
+  kernel.text_offset = symbol.symbol.st_value;
   if (auto it = info.registers.find(symbol_index); it != info.registers.end()) {
     kernel.registers = it->second;
   }
@@ -230,9 +232,7 @@ const Variable* Cubin::FindVariable(absl::string_view name) const {
   return nullptr;
 }
 
-bool Cubin::HasMutableState() const {
-  return !variables.empty();
-}
+bool Cubin::HasMutableState() const { return !variables.empty(); }
 
 absl::StatusOr<Cubin> ParseCubin(absl::Span<const uint8_t> image) {
   absl::StatusOr<ElfView> elf = ElfView::Create(image);

@@ -38,6 +38,7 @@ struct Kernel {
   // __cluster_dims__; zeros where the program states none.
   std::array<uint32_t, 3> cluster{};
   uint32_t text_section = 0;  // section index
+  uint64_t text_offset = 0;   // of its first instruction in there, bytes
 };
 
 enum class VariableSpace : uint8_t {

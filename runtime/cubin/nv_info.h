@@ -26,19 +26,27 @@ enum class NvInfoCode : uint8_t {
   kCbankParamSize = 0x19,  // u16
   kRegCount = 0x2f,        // {u32 symbol, u32 registers}; in .nv.info
   kCtaPerCluster = 0x3d,   // {x, y, z} of __cluster_dims__
-  kKparamInfoV2 = 0x45,    // parameters that V1's size field cannot hold
+  kKparamInfoV2 = 0x45,    // where the parameters take over 4352 bytes
 };
 
 struct NvInfoAttribute {
   NvInfoCode code{};
   // Format 4: the payload. Formats 1 to 3: the two bytes behind the code.
   Bytes value;
+  // The whole attribute as it stands in the section.
+  Bytes encoded;
 };
 
 // Calls `visit` for each attribute, in order. InvalidArgument if an attribute
 // has an unknown format or runs past the end; those before it were visited.
 absl::Status ForEachNvInfo(
     Bytes section, const std::function<void(const NvInfoAttribute&)>& visit);
+
+// Calls `visit` with every code offset (bytes from the start of the kernel's
+// section) that `attribute` of a .nv.info.<kernel> section is known to hold.
+// Nothing for codes that hold none, or whose layout is not known.
+void ForEachCodeOffset(const NvInfoAttribute& attribute,
+                       const std::function<void(uint32_t)>& visit);
 
 }  // namespace heddle::cubin
 
