@@ -34,9 +34,9 @@ int Attribute(CUdevice_attribute attribute, bool* known) {
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       return 232448;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-      return 233472;
+      return kSharedPerMultiprocessor;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-      return 1024;
+      return kReservedSharedPerBlock;
     case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
       return 65536;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
@@ -45,7 +45,7 @@ int Attribute(CUdevice_attribute attribute, bool* known) {
       return 2147483647;
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-      return 65536;
+      return kRegistersPerMultiprocessor;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       return 1000000;  // kHz
@@ -59,7 +59,7 @@ int Attribute(CUdevice_attribute attribute, bool* known) {
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
       return Device::Get().scheduler().blocks_per_multiprocessor();
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-      return 2048;
+      return kThreadsPerMultiprocessor;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       return 4096;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:

@@ -113,7 +113,6 @@ CUresult GetName(const void* handle, const char** name) {
   return CUDA_SUCCESS;
 }
 
-// Blocks of a multiprocessor here are slots, whatever they use.
 CUresult MaxActiveBlocks(int* numBlocks, CUfunction func, int blockSize,
                          size_t dynamicSMemSize) {
   HD_ENTER(kContext);
@@ -123,7 +122,12 @@ CUresult MaxActiveBlocks(int* numBlocks, CUfunction func, int blockSize,
   const bool fits =
       blockSize <= 1024 &&
       dynamicSMemSize <= static_cast<size_t>(function->max_dynamic_shared);
-  *numBlocks = fits ? Device::Get().scheduler().blocks_per_multiprocessor() : 0;
+  *numBlocks = 0;
+  if (fits) {
+    const Scheduler& scheduler = Device::Get().scheduler();
+    *numBlocks = static_cast<int>(scheduler.ResidentBlocks(CostOfBlock(
+        function->kernel, static_cast<uint64_t>(blockSize), dynamicSMemSize)));
+  }
   return CUDA_SUCCESS;
 }
 

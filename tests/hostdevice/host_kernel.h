@@ -8,7 +8,8 @@
  * A kernel `name` of a loaded module runs as the host function
  * `heddle_host_<name>`, called once per block. The host device looks for it
  * with dlsym in the program, then in each library named in
- * HEDDLE_HOSTDEVICE_KERNELS (colon-separated paths). `params[i]` points to the
+ * HEDDLE_HOSTDEVICE_KERNELS (colon-separated paths), then among its own bodies
+ * for heddle's own kernels (builtin_kernels.cc). `params[i]` points to the
  * i-th kernel parameter. The function does the work of all threads of its
  * block; writes go straight to device memory, which is ordinary memory of the
  * process.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/hostdevice/builtin_kernels.h"
 #include "tests/hostdevice/module.h"
 
 namespace heddle::hostdevice {
@@ -52,7 +53,10 @@ HeddleHostKernelFn FindBody(Function* function) {
     body = dlsym(library, symbol.c_str());
   }
   function->body = reinterpret_cast<HeddleHostKernelFn>(body);
-  if (body == nullptr) {
+  if (function->body == nullptr) {
+    function->body = FindBuiltinKernel(function->name);
+  }
+  if (function->body == nullptr) {
     std::fprintf(stderr,
                  "heddle host device: kernel %s has no body here: define %s "
                  "(tests/hostdevice/host_kernel.h) in the program, linked with "

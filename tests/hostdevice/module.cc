@@ -106,12 +106,16 @@ CUresult LoadModule(const void* image, Context* context, Module** out) {
     }
     return result;
   }
-  for (const cubin::Kernel& kernel : module->cubin.kernels) {
+  std::vector<std::vector<PrologueStep>> prologues =
+      ReadPrologues(module->image, module->cubin);
+  for (size_t i = 0; i < module->cubin.kernels.size(); ++i) {
+    const cubin::Kernel& kernel = module->cubin.kernels[i];
     Function* function = Device::Get().functions.New();
     function->kernel = kernel;
     function->name = Intern(kernel.name);
     function->module = module.get();
     function->arch = static_cast<int>(module->cubin.arch);
+    function->prologue = std::move(prologues[i]);
     module->functions[kernel.name] = function;
   }
   *out = Device::Get().modules.Add(std::move(module));

@@ -10,6 +10,7 @@
 #include "runtime/cubin/elf.h"
 #include "tests/hostdevice/device.h"
 #include "tests/hostdevice/host_kernel.h"
+#include "tests/hostdevice/prologue.h"
 
 namespace heddle::hostdevice {
 
@@ -25,6 +26,8 @@ struct Function {
   int nonportable_cluster = 0;
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   int arch = 90;
+  // What the code does before the body, if heddle has patched it.
+  std::vector<PrologueStep> prologue;
 
   // The body, looked up when first launched; nullptr if the program has none.
   HeddleHostKernelFn body = nullptr;

@@ -43,8 +43,8 @@ Scheduler::Scheduler(uint64_t seed, int multiprocessors,
     : random_(seed),
       multiprocessors_(multiprocessors),
       blocks_per_multiprocessor_(blocks_per_multiprocessor),
-      slots_(static_cast<size_t>(multiprocessors) * blocks_per_multiprocessor) {
-}
+      slots_(static_cast<size_t>(multiprocessors) * blocks_per_multiprocessor),
+      resources_(static_cast<size_t>(multiprocessors)) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -176,14 +176,29 @@ size_t Scheduler::FreeSlots() const {
       slots_.begin(), slots_.end(), [](const Slot& s) { return !s.used; }));
 }
 
+// Whether a block of `grid` can be placed; all of them if they start together.
+bool Scheduler::HasPlacesFor(const Grid& grid) const {
+  const uint64_t needed = grid.cooperative ? grid.blocks : 1;
+  const auto per_multiprocessor =
+      static_cast<size_t>(blocks_per_multiprocessor_);
+  uint64_t places = 0;
+  for (size_t sm = 0; sm < resources_.size() && places < needed; ++sm) {
+    const auto first =
+        slots_.begin() + static_cast<ptrdiff_t>(sm * per_multiprocessor);
+    const auto free = static_cast<uint64_t>(
+        std::count_if(first, first + blocks_per_multiprocessor_,
+                      [](const Slot& slot) { return !slot.used; }));
+    if (free != 0) places += std::min(free, resources_[sm].Room(grid.cost));
+  }
+  return places >= needed;
+}
+
 void Scheduler::CollectCandidates(bool host_functions) {
   candidates_.clear();
-  const size_t free_slots = FreeSlots();
   for (size_t i = 0; i < ready_.size(); ++i) {
     const Op& op = *ready_[i];
     if (op.grid != nullptr) {
-      const size_t needed = op.grid->cooperative ? op.grid->blocks : 1;
-      if (free_slots >= needed) {
+      if (HasPlacesFor(*op.grid)) {
         candidates_.push_back({Candidate::kPlace, i, op.weight});
       }
     } else if ((host_functions || !op.host_function) &&
@@ -262,11 +277,14 @@ void Scheduler::PlaceBlock(size_t ready_index) {
   const std::shared_ptr<Op> op = ready_[ready_index];
   Grid& grid = *op->grid;
   do {
-    // The slot that was free first: simulated time then is what a real device
-    // would come to.
+    // Of those with room, the slot that was free first: simulated time then is
+    // what a real device would come to.
     size_t slot = slots_.size();
     for (size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].used) continue;
+      if (slots_[i].used ||
+          resources_[MultiprocessorOf(i)].Room(grid.cost) == 0) {
+        continue;
+      }
       if (slot == slots_.size() || slots_[i].free_ns < slots_[slot].free_ns) {
         slot = i;
       }
@@ -277,6 +295,8 @@ void Scheduler::PlaceBlock(size_t ready_index) {
     block->slot = slot;
     block->clock_ns = std::max(slots_[slot].free_ns, op->ready_ns);
     slots_[slot].used = true;
+    // Any configuration is legal; which one is as random as the weights are.
+    resources_[MultiprocessorOf(slot)].Take(grid.cost, op->weight > 4);
 
     const uint32_t index = grid.unplaced.back();
     grid.unplaced.pop_back();
@@ -347,6 +367,13 @@ void Scheduler::RunBlock(size_t resident_index) {
     block->fiber = std::move(idle_fibers_.back());
     idle_fibers_.pop_back();
     ended = block->fiber->Start([block, &grid] {
+      for (const PrologueStep step : grid.prologue) {
+        if (step == PrologueStep::kWait) {
+          WaitCallback(&block->view);
+        } else {
+          TriggerCallback(&block->view);
+        }
+      }
       grid.function(&block->view, grid.param_pointers.data());
     });
   } else {
@@ -359,6 +386,7 @@ void Scheduler::RunBlock(size_t resident_index) {
   block->clock_ns += kBlockNs + kThreadNs * threads;
   CountTriggered(block);
   slots_[block->slot] = {false, block->clock_ns};
+  resources_[MultiprocessorOf(block->slot)].Release(grid.cost);
   op->activity.end_ns = std::max(op->activity.end_ns, block->clock_ns);
   ++op->activity.blocks;
   ++grid.ended;
@@ -444,6 +472,7 @@ void Scheduler::Reset() {
   }
   pending_.clear();
   for (Slot& slot : slots_) slot = {false, now_ns_};
+  for (Multiprocessor& resources : resources_) resources = {};
   sticky_ = CUDA_SUCCESS;
 }
 
@@ -477,7 +506,7 @@ std::string Scheduler::DescribeDeadlock() const {
           if (held != nullptr && !held->complete) text += " " + label(*held);
         }
       } else if (op->eligible) {
-        text += "; waits for a free slot";
+        text += "; waits for a place";
       }
     } else if (op->ready_when != nullptr && op->eligible) {
       text += "waits for a value in memory";

@@ -10,7 +10,7 @@
 // steps now and then (Breathe). One step is one of
 //   - a copy, a fill, a marker or a host function, whole;
 //   - the placement of a block of a kernel on a simulated multiprocessor, which
-//     has room for a few;
+//     has places for a few, if it has room (multiprocessor.h);
 //   - the execution of a placed block up to its end, to a wait that is not
 //     over, or to its trigger.
 //
@@ -36,6 +36,7 @@
 // it submits starts no earlier than what it has waited for ended. None of it
 // depends on the host's speed.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,6 +47,8 @@
 #include "tests/hostdevice/api.h"
 #include "tests/hostdevice/fiber.h"
 #include "tests/hostdevice/host_kernel.h"
+#include "tests/hostdevice/multiprocessor.h"
+#include "tests/hostdevice/prologue.h"
 #include "tests/hostdevice/random.h"
 #include "tests/hostdevice/timeline.h"
 
@@ -65,9 +68,11 @@ struct Dependency {
 // A grid on its way through the device.
 struct Grid {
   HeddleHostKernelFn function = nullptr;
+  std::vector<PrologueStep> prologue;  // what each block does before it
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
+  BlockCost cost;            // of each block
   bool cooperative = false;  // all blocks are placed at once or none
   std::vector<uint8_t> params;
   std::vector<void*> param_pointers;  // into params
@@ -116,6 +121,12 @@ class Scheduler {
 
   int multiprocessors() const { return multiprocessors_; }
   int blocks_per_multiprocessor() const { return blocks_per_multiprocessor_; }
+  // Such blocks that a multiprocessor holds at a time.
+  uint64_t ResidentBlocks(const BlockCost& block) const {
+    return std::min<uint64_t>(
+        Multiprocessor().Room(block),
+        static_cast<uint64_t>(blocks_per_multiprocessor_));
+  }
   Random& random() { return random_; }
   void Reseed(uint64_t seed) { random_ = Random(seed); }
   uint64_t now_ns() const { return now_ns_; }
@@ -171,6 +182,10 @@ class Scheduler {
   void UpdateEdges(Op* op);
   void Complete(const std::shared_ptr<Op>& op, uint64_t end_ns);
   size_t FreeSlots() const;
+  size_t MultiprocessorOf(size_t slot) const {
+    return slot / static_cast<size_t>(blocks_per_multiprocessor_);
+  }
+  bool HasPlacesFor(const Grid& grid) const;
   bool OthersMayHelp() const;
   CUresult ReportDeadlock();
   std::string DescribeDeadlock() const;
@@ -178,7 +193,8 @@ class Scheduler {
   Random random_;
   const int multiprocessors_;
   const int blocks_per_multiprocessor_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // by multiprocessor
+  std::vector<Multiprocessor> resources_;
   std::vector<std::shared_ptr<Op>> ready_;
   std::vector<std::unique_ptr<Block>> resident_;
   std::vector<std::unique_ptr<Fiber>> idle_fibers_;

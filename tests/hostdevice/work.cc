@@ -25,9 +25,14 @@ CUresult MakeKernelOp(const KernelWork& work, std::shared_ptr<Op>* out) {
   op->grid = std::make_unique<Grid>();
   Grid& grid = *op->grid;
   grid.function = body;
+  grid.prologue = work.function->prologue;
   std::copy_n(work.grid, 3, grid.grid);
   std::copy_n(work.block, 3, grid.block);
   grid.shared_bytes = work.shared_bytes;
+  grid.cost =
+      CostOfBlock(work.function->kernel,
+                  uint64_t{work.block[0]} * work.block[1] * work.block[2],
+                  work.shared_bytes);
   grid.cooperative = work.attributes.cooperative != 0;
   grid.params = work.params;
   for (const cubin::KernelParam& param : work.function->kernel.params) {
@@ -218,9 +223,11 @@ CUresult CheckKernel(const KernelWork& work) {
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   }
   const Scheduler& scheduler = Device::Get().scheduler();
+  const uint64_t resident = scheduler.ResidentBlocks(
+      CostOfBlock(function.kernel, threads, work.shared_bytes));
+  if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   if (work.attributes.cooperative != 0 &&
-      blocks > static_cast<uint64_t>(scheduler.multiprocessors()) *
-                   scheduler.blocks_per_multiprocessor()) {
+      blocks > static_cast<uint64_t>(scheduler.multiprocessors()) * resident) {
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
   return CUDA_SUCCESS;
