@@ -25,7 +25,8 @@ import subprocess
 import sys
 
 # Exported by the preload library besides the driver's symbols.
-OWN_EXPORTS = ["InitializeInjection", "InitializeInjectionNvtx2", "dlsym"]
+OWN_EXPORTS = ["InitializeInjection", "InitializeInjectionNvtx2", "dlsym",
+               "heddle_measure", "heddle_measure_own_graphs"]
 
 # CUDA 12.0 gave the name cuGraphInstantiate to the function whose ELF symbol is
 # cuGraphInstantiateWithFlags (`#define cuGraphInstantiate ...` in cuda.h);

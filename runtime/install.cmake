@@ -7,7 +7,7 @@ install(TARGETS heddle_runtime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heddl
 set_target_properties(heddle_trace PROPERTIES EXPORT_NAME trace)
 target_include_directories(heddle_trace INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS heddle_trace EXPORT heddleTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${CMAKE_SOURCE_DIR}/include/heddle/trace.h ${CMAKE_BINARY_DIR}/generated/heddle/trace_generated.h
+install(FILES ${CMAKE_SOURCE_DIR}/include/heddle/measure.h ${CMAKE_SOURCE_DIR}/include/heddle/trace.h ${CMAKE_BINARY_DIR}/generated/heddle/trace_generated.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)

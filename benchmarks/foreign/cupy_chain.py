@@ -10,15 +10,20 @@ next, so an error anywhere changes every digest after it.
 Examples:
   cupy_chain.py --steps 20
   cupy_chain.py --graph --json result.json
+  cupy_chain.py --interleave 60                  (what recording costs)
 """
 
 import argparse
 import hashlib
 import json
+import pathlib
 import statistics
 import sys
 
 import cupy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import interleave
 
 STENCIL = r"""
 extern "C" __global__ void heat_step(const float* in, float* out, int n,
@@ -52,7 +57,9 @@ def parse_args(argv):
                         help="capture all but the product as CUDA graphs")
     parser.add_argument("--json", metavar="FILE",
                         help="write the result there; - is standard output")
+    interleave.add_arguments(parser)
     args = parser.parse_args(argv)
+    interleave.check_arguments(parser, args)
     for name in ("size", "substeps", "steps"):
         if getattr(args, name) < 1:
             parser.error(f"--{name} must be at least 1")
@@ -138,6 +145,9 @@ def simulate(args):
             warm_up()
         stream.synchronize()
         step = make_step(plate, stream, args.graph)
+        if args.interleave:
+            return describe(args) | compare_modes(args, plate, start_field,
+                                                  stream, step)
         plate.field[...] = start_field
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
         for _ in range(args.steps):
@@ -147,6 +157,15 @@ def simulate(args):
             end.synchronize()
             times.append(cupy.cuda.get_elapsed_time(begin, end) * 1e3)
             digests.append(digest(plate.field))
+    return describe(args) | {
+        "digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
+        "step_digests": digests,
+        "median_us": statistics.median(times),
+        "step_us": times,
+    }
+
+
+def describe(args):
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     return {
         "program": "cupy-chain",
@@ -156,11 +175,26 @@ def simulate(args):
         "seed": args.seed,
         "device": properties["name"].decode(),
         "versions": {"cupy": cupy.__version__},
-        "digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
-        "step_digests": digests,
-        "median_us": statistics.median(times),
-        "step_us": times,
     }
+
+
+def compare_modes(args, plate, start_field, stream, step):
+    """--interleave: each block begins with the same field."""
+
+    def begin():
+        plate.field[...] = start_field
+        stream.synchronize()
+
+    def step_and_wait():
+        step()
+        stream.synchronize()
+
+    compared = interleave.interleave(begin, step_and_wait,
+                                     lambda: digest(plate.field),
+                                     args.interleave, args.block_steps)
+    return {"digest": digest(plate.field),
+            "median_us": compared["modes"][compared["baseline"]]["median_us"],
+            "interleave": compared}
 
 
 def main(argv):
@@ -173,6 +207,9 @@ def main(argv):
             return 0
         with open(args.json, "w", encoding="utf-8") as file:
             file.write(text)
+    if args.interleave:
+        print(interleave.report(result["interleave"]))
+        return 0
     print(f"digest {result['digest']}")
     print(f"{result['median_us']:.1f} us a step (median of {args.steps})")
     return 0

@@ -9,12 +9,14 @@ anywhere changes every digest after it.
 Examples:
   jax_mlp.py --steps 20
   jax_mlp.py --width 1024 --layers 8 --json result.json
+  jax_mlp.py --interleave 60                     (what recording costs)
 """
 
 import argparse
 import hashlib
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -29,6 +31,9 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import jax.numpy as jnp
 import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import interleave
 
 WARMUP_STEPS = 2
 
@@ -45,7 +50,9 @@ def parse_args(argv):
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--json", metavar="FILE",
                         help="write the result there; - is standard output")
+    interleave.add_arguments(parser)
     args = parser.parse_args(argv)
+    interleave.check_arguments(parser, args)
     for name in ("width", "layers", "batch", "steps"):
         if getattr(args, name) < 1:
             parser.error(f"--{name} must be at least 1")
@@ -104,6 +111,9 @@ def train(args):
         step = make_step(args.batch, args.width)
         for _ in range(WARMUP_STEPS):
             jax.block_until_ready(step(network, teacher, key))
+        if args.interleave:
+            return describe(args) | compare_modes(args, step, network, teacher,
+                                                  key)
         times, digests, losses = [], [], []
         for _ in range(args.steps):
             start = time.perf_counter()
@@ -112,6 +122,16 @@ def train(args):
             times.append((time.perf_counter() - start) * 1e6)
             digests.append(digest(network))
             losses.append(float(loss))
+    return describe(args) | {
+        "digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
+        "step_digests": digests,
+        "losses": losses,
+        "median_us": statistics.median(times),
+        "step_us": times,
+    }
+
+
+def describe(args):
     return {
         "program": "jax-mlp",
         "mode": "jit",
@@ -122,12 +142,28 @@ def train(args):
         "seed": args.seed,
         "device": args.jax_device.device_kind,
         "versions": {"jax": jax.__version__},
-        "digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
-        "step_digests": digests,
-        "losses": losses,
-        "median_us": statistics.median(times),
-        "step_us": times,
     }
+
+
+def compare_modes(args, jitted_step, network, teacher, key):
+    """--interleave: each block trains the same network on the same batches."""
+    # What a step returns; the start is kept, as the step does not change it.
+    state = {}
+
+    def begin():
+        state["network"], state["key"] = network, key
+
+    def step():
+        state["network"], state["key"], state["loss"] = jitted_step(
+            state["network"], teacher, state["key"])
+        jax.block_until_ready(state["network"])
+
+    compared = interleave.interleave(begin, step,
+                                     lambda: digest(state["network"]),
+                                     args.interleave, args.block_steps)
+    return {"digest": digest(state["network"]),
+            "median_us": compared["modes"][compared["baseline"]]["median_us"],
+            "interleave": compared}
 
 
 def main(argv):
@@ -140,6 +176,9 @@ def main(argv):
             return 0
         with open(args.json, "w", encoding="utf-8") as file:
             file.write(text)
+    if args.interleave:
+        print(interleave.report(result["interleave"]))
+        return 0
     print(f"loss {result['losses'][0]:.4f} -> {result['losses'][-1]:.4f}")
     print(f"digest {result['digest']}")
     print(f"{result['median_us']:.1f} us a step (median of {args.steps})")

@@ -82,6 +82,40 @@ void ReserveAndCommit(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// What a program does between two records; the same number of instructions each
+// time.
+void Pace() {
+  for (int i = 0; i < 400; ++i) benchmark::DoNotOptimize(i);
+}
+
+// As programs do it: a launch now and then. Nothing that the writer does ahead
+// in its own thread is in the CPU time; take that of PaceAlone off.
+void PacedAppend(benchmark::State& state) {
+  std::array<uint8_t, kPayloadBytes> payload{};
+  uint64_t number = 0;
+  while (state.KeepRunning()) {
+    Pace();
+    std::memcpy(payload.data() + 64, &++number, sizeof(number));
+    if (!writer->Append(fb::RecordType::kLaunch, payload)) {
+      state.SkipWithError(writer->error().ToString().c_str());
+      break;
+    }
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void PaceAlone(benchmark::State& state) {
+  while (state.KeepRunning()) Pace();
+}
+
+BENCHMARK(PaceAlone)->Iterations(kIterations)->Threads(1)->UseRealTime();
+BENCHMARK(PacedAppend)
+    ->Setup(Open)
+    ->Teardown(Close)
+    ->Iterations(kIterations)
+    ->Threads(1)
+    ->Threads(8)
+    ->UseRealTime();
 BENCHMARK(Append)
     ->Setup(Open)
     ->Teardown(Close)

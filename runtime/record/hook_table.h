@@ -82,6 +82,11 @@ typedef struct HeddleRuntime {
   void (*nvtx_start)(uint64_t domain, uint64_t id, const char* name);
   void (*nvtx_end)(uint64_t domain, uint64_t id);
   void (*nvtx_mark)(uint64_t domain, const char* name);
+
+  /* heddle_measure() of include/heddle/measure.h. */
+  int (*measure)(int mode);
+  /* heddle_measure_own_graphs(), the same. */
+  int (*own_graphs)(int own);
 } HeddleRuntime;
 
 /* The runtime's one entry. `runtime` has abi_version and struct_size set by the

@@ -36,7 +36,9 @@ struct SymbolName {
   char value[kSize];
 };
 
-template <SymbolName kSymbolName, typename Function>
+// `Layer` keeps apart the hooks that several parts of heddle have on one
+// symbol: each calls the next one down.
+template <SymbolName kSymbolName, typename Function, typename Layer = void>
 struct Symbol {
   using Fn = Function;
   static constexpr const char* kName = kSymbolName.value;
@@ -44,7 +46,8 @@ struct Symbol {
   static constexpr bool kPerThread =
       std::string_view(kSymbolName.value).ends_with("_ptsz") ||
       std::string_view(kSymbolName.value).ends_with("_ptds");
-  // The driver's function; set before the hook is.
+  // The driver's function, or the hook of the layer below; set before the hook
+  // is.
   static inline void* real_pointer = nullptr;
 
   template <typename... Args>
@@ -86,11 +89,22 @@ void AddTensorMapHooks(HookList* list);
 // Every hook of the files above.
 const HookList& AllHooks();
 
+// Hooks of another part of heddle, set directly on the driver; recording's own
+// are put before them. Call it before InstallHooks. Keeps a reference.
+void InstallHooksBelow(const HeddleInterposer* interposer,
+                       const HookList& hooks);
 // Sets all hooks whose symbol this driver has.
 void InstallHooks(const HeddleInterposer* interposer);
-// Leads every hooked symbol back to the driver.
+// Leads every hooked symbol back to the driver, or to the hook below.
 void ClearHooks(const HeddleInterposer* interposer);
 bool IsHooked(std::string_view symbol);
+
+// Whether the hook on `symbol` only writes down work that a step repeats
+// (launches, copies, fills, waiting), so that missing a call leaves nothing
+// that recording knows about the program wrong.
+bool IsWork(std::string_view symbol);
+// Leads the symbols of IsWork to their hooks or past them, after InstallHooks.
+void SwitchWorkHooks(const HeddleInterposer* interposer, bool hooked);
 
 }  // namespace heddle::record
 

@@ -37,6 +37,20 @@ void RecordSlow(Recorder& recorder, const LaunchCall& call,
   recorder.writer().AppendObject(*launch);
 }
 
+// Writes the finished payload of a plain launch to `record`.
+void FillRecord(Recorder& recorder, const LaunchCall& call,
+                const KernelInfo& info, const fb::LaunchHead& head,
+                uint8_t* record) {
+  std::memcpy(record, info.launch_template.data(), info.launch_template.size());
+  std::memcpy(record + info.head_offset, &head, sizeof(head));
+  uint8_t* block = record + info.params_offset;
+  CopyParams(info, call.params, call.extra, block);
+  if (recorder.memory().collects_pointers()) {
+    recorder.memory().CollectPointers(
+        absl::MakeConstSpan(block, info.param_bytes));
+  }
+}
+
 }  // namespace
 
 bool CopyParams(const KernelInfo& info, void** params, void** extra,
@@ -95,6 +109,7 @@ void RecordLaunch(Recorder& recorder, const LaunchCall& call, CUresult result) {
   }
   const bool collect = recorder.memory().collects_pointers();
   if (!recorder.writes_work() && !collect) return;
+  if (recorder.writes_work()) recorder.writer().PrepareAppend();
   const bool capturing = recorder.IsCapturing(call.stream, call.per_thread);
   if (result != CUDA_SUCCESS) {
     // Asking the driver about a kernel that may not be loaded could load it.
@@ -129,20 +144,22 @@ void RecordLaunch(Recorder& recorder, const LaunchCall& call, CUresult result) {
     RecordSlow(recorder, call, info, capturing, result);
     return;
   }
-  const auto size = static_cast<uint32_t>(info->launch_template.size());
   // Read the clock before reserving: between Reserve and Commit nothing waits.
   const fb::LaunchHead head = MakeHead(recorder.Stamp(), call, info->id);
-  uint8_t* record = recorder.writer().Reserve(size);
-  if (record == nullptr) return;
-  std::memcpy(record, info->launch_template.data(), size);
-  std::memcpy(record + info->head_offset, &head, sizeof(head));
-  uint8_t* block = record + info->params_offset;
-  CopyParams(*info, call.params, call.extra, block);
-  if (collect) {
-    recorder.memory().CollectPointers(
-        absl::MakeConstSpan(block, info->param_bytes));
+  const size_t size = info->launch_template.size();
+  // Nearly all: put together where it is in the cache, and written in one go.
+  alignas(64) uint8_t local[1024];
+  if (size <= sizeof(local)) {
+    FillRecord(recorder, call, *info, head, local);
+    recorder.writer().Append(fb::RecordType::kLaunch,
+                             absl::MakeConstSpan(local, size));
+    return;
   }
-  recorder.writer().Commit(record, fb::RecordType::kLaunch, size);
+  uint8_t* record = recorder.writer().Reserve(static_cast<uint32_t>(size));
+  if (record == nullptr) return;
+  FillRecord(recorder, call, *info, head, record);
+  recorder.writer().Commit(record, fb::RecordType::kLaunch,
+                           static_cast<uint32_t>(size));
 }
 
 }  // namespace heddle::record

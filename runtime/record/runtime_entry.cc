@@ -7,10 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/driver.h"
+#include "runtime/live/hooks.h"
+#include "runtime/live/optimizer.h"
+#include "runtime/live/options.h"
 #include "runtime/record/doctor.h"
 #include "runtime/record/hook_table.h"
 #include "runtime/record/hooks.h"
 #include "runtime/record/log.h"
+#include "runtime/record/measure.h"
 #include "runtime/record/options.h"
 #include "runtime/record/recorder.h"
 
@@ -26,6 +30,7 @@ std::string DoctorPath() {
 
 void AtExit() {
   if (Recorder* recorder = Recorder::Current()) recorder->Finish("");
+  if (live::Optimizer* optimizer = live::Optimizer::Get()) optimizer->Finish();
   if (const std::string path = DoctorPath(); !path.empty()) {
     if (absl::Status s = WriteDoctorReport(
             *g_interposer, path,
@@ -37,6 +42,7 @@ void AtExit() {
 }
 
 void AfterForkChild() {
+  live::Optimizer::LeaveChild();
   if (Recorder* recorder = Recorder::Current()) recorder->LeaveToParent();
 }
 
@@ -72,9 +78,17 @@ int Attach(const HeddleInterposer* interposer, HeddleRuntime* runtime) {
         absl::StrCat(options.status().message(), "; not recording"));
     return -1;
   }
+  absl::StatusOr<live::LiveOptions> live_options =
+      live::LiveOptionsFromEnvironment();
+  if (!live_options.ok()) {
+    Log(LogLevel::kError,
+        absl::StrCat(live_options.status().message(), "; heddle is off"));
+    return -1;
+  }
   const bool doctor = !DoctorPath().empty();
   if (doctor) interposer->enable_counting(1);
-  if (options->trace_path.empty()) {
+  const bool optimize = live_options->level > 0;
+  if (options->trace_path.empty() && !optimize) {
     if (!doctor) return 1;
     runtime->at_exit = AtExit;
     return 0;
@@ -83,6 +97,19 @@ int Attach(const HeddleInterposer* interposer, HeddleRuntime* runtime) {
       [interposer](const char* symbol) { return interposer->real(symbol); },
       "the CUDA driver");
   absl::Status status = driver.status();
+  if (status.ok() && optimize) {
+    live::Optimizer::Start(*std::move(live_options), *driver,
+                           reinterpret_cast<live::CtxRecordEventFn>(
+                               interposer->real("cuCtxRecordEvent")));
+    InstallHooksBelow(interposer, live::AllHooks());
+    runtime->at_exit = AtExit;
+    runtime->after_fork_child = AfterForkChild;
+    runtime->own_graphs = [](int own) {
+      live::Optimizer* optimizer = live::Optimizer::Get();
+      return optimizer == nullptr ? -1 : optimizer->UseOwnGraphs(own != 0);
+    };
+    if (options->trace_path.empty()) return 0;
+  }
   if (status.ok()) {
     status = Recorder::Start(*options, interposer, *std::move(driver));
   }
@@ -104,6 +131,7 @@ int Attach(const HeddleInterposer* interposer, HeddleRuntime* runtime) {
   runtime->nvtx_mark = [](uint64_t domain, const char* name) {
     RangeOther(fb::RangeOp::kMark, domain, 0, name);
   };
+  runtime->measure = Measure;
   return 0;
 }
 

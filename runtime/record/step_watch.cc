@@ -17,6 +17,7 @@ constexpr uint64_t kAutoRepetition = 2;
 struct ThreadSegment {
   uint64_t hash = 0;
   uint32_t launches = 0;
+  uint32_t epoch = 0;
 };
 thread_local ThreadSegment t_segment;
 thread_local int t_range_depth = 0;
@@ -29,17 +30,33 @@ uint64_t ThreadId() {
 }  // namespace
 
 StepWatch::StepWatch(const RecordOptions& options)
-    : enabled_(options.snapshot_steps),
+    : active_(options.snapshot_steps),
+      enabled_(options.snapshot_steps),
       steps_(options.steps),
-      range_(options.range),
-      active_(options.snapshot_steps) {}
+      range_(options.range) {}
 
 bool StepWatch::Wanted(uint64_t n) const {
   if (steps_.empty()) return n >= kAutoRepetition;
   return std::find(steps_.begin(), steps_.end(), n) != steps_.end();
 }
 
+bool StepWatch::Pause() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (open_) return false;
+  paused_ = true;
+  return true;
+}
+
+void StepWatch::Resume() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!paused_) return;
+  paused_ = false;
+  epoch_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void StepWatch::OnLaunch(uint64_t token) {
+  const uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  if (t_segment.epoch != epoch) t_segment = {.epoch = epoch};
   t_segment.hash = (t_segment.hash ^ token) * 0x9E3779B97F4A7C15u;
   t_segment.hash ^= t_segment.hash >> 32;
   ++t_segment.launches;
@@ -48,7 +65,8 @@ void StepWatch::OnLaunch(uint64_t token) {
 void StepWatch::OnSync(Recorder& recorder) {
   const ThreadSegment segment = t_segment;
   if (segment.launches < kMinLaunches) return;
-  t_segment = ThreadSegment();
+  t_segment = {.epoch = segment.epoch};
+  if (segment.epoch != epoch_.load(std::memory_order_relaxed)) return;
   std::lock_guard<std::mutex> lock(mutex_);
   if (open_) {
     if (open_unit_ == Unit::kSegment && open_thread_ == ThreadId()) {
@@ -125,7 +143,7 @@ void StepWatch::OnRangePop(Recorder& recorder) {
 }
 
 bool StepWatch::Begin(Recorder& recorder, Unit unit, std::string source) {
-  if (recorder.any_capture()) return false;
+  if (paused_ || recorder.any_capture()) return false;
   fb::StepT step;
   step.stamp = recorder.StampPtr();
   step.op = fb::StepOp::kBegin;
@@ -174,7 +192,9 @@ void StepWatch::RetireIfDone(Recorder& recorder) {
     // Other units may still turn out to be larger.
     if (range_.empty() || taken_[static_cast<int>(Unit::kRange)] == 0) return;
   } else {
-    const size_t taken = static_cast<size_t>(taken_[0] + taken_[1] + taken_[2]);
+    const auto taken = static_cast<size_t>(taken_[0]) +
+                       static_cast<size_t>(taken_[1]) +
+                       static_cast<size_t>(taken_[2]);
     if (taken < steps_.size()) return;
   }
   active_.store(false, std::memory_order_relaxed);

@@ -46,6 +46,12 @@ class StepWatch {
   void OnRangePush(Recorder& recorder, absl::string_view name);
   void OnRangePop(Recorder& recorder);
 
+  // Until Resume no step begins. False, and nothing changes, while one is open.
+  bool Pause();
+  // What threads have launched since they last waited is forgotten: part of it
+  // was not seen.
+  void Resume();
+
   // Launches between two synchronizations that are too few to be a step.
   static constexpr uint32_t kMinLaunches = 8;
 
@@ -67,12 +73,15 @@ class StepWatch {
   // be kept: its pointers show where the snapshot is to be cut.
   static void PrepareSnapshot(Recorder& recorder);
 
+  // What every launch reads comes first and the mutex, taken at every
+  // synchronization, last: on another cache line.
+  std::atomic<bool> active_;
   const bool enabled_;
+  // Raised by Resume; a thread's launches from before it do not count.
+  std::atomic<uint32_t> epoch_{0};
   const std::vector<uint64_t> steps_;
   const std::string range_;
-  std::atomic<bool> active_;
 
-  std::mutex mutex_;
   absl::flat_hash_map<uint64_t, uint64_t> segments_seen_;
   uint64_t last_segment_ = 0;
   uint64_t repeated_ = 0;  // how often `last_segment_` has come in a row
@@ -82,12 +91,15 @@ class StepWatch {
   uint64_t ranges_seen_ = 0;
   uint32_t next_index_ = 0;
   int taken_[3] = {0, 0, 0};
+  bool paused_ = false;
   // The open step, if any.
   bool open_ = false;
   Unit open_unit_ = Unit::kSegment;
   uint64_t open_thread_ = 0;
   uint64_t open_exec_ = 0;
   int open_depth_ = 0;
+
+  std::mutex mutex_;  // guards all but the constants and the atomics
 };
 
 }  // namespace heddle::record

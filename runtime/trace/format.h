@@ -100,6 +100,12 @@ inline uint64_t LoadHead(const uint8_t* record) {
       .load(std::memory_order_acquire);
 }
 
+// Makes a record visible: what was stored before comes before it.
+inline void StoreHead(RecordHeader* header, uint64_t head) {
+  std::atomic_ref<uint64_t>(header->head)
+      .store(head, std::memory_order_release);
+}
+
 // XXH3-64 of `size` bytes.
 uint64_t HashBytes64(const void* bytes, size_t size);
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -30,6 +31,9 @@ namespace {
 // Enough for any recording; halved until the system agrees.
 constexpr uint64_t kReserveBytes = uint64_t{1} << 39;
 constexpr uint64_t kMinReserveBytes = uint64_t{64} << 20;
+
+// MADV_POPULATE_WRITE of Linux 5.14, which older headers lack.
+constexpr int kPopulateWrite = 23;
 
 absl::Status SystemError(absl::string_view call, const std::string& path,
                          int error) {
@@ -220,12 +224,29 @@ absl::Status MappedFile::Grow(uint64_t size) {
 }
 
 void MappedFile::Populate(uint64_t begin, uint64_t end) {
-#ifdef MADV_POPULATE_WRITE
-  if (begin < end) madvise(base_ + begin, end - begin, MADV_POPULATE_WRITE);
-#else
-  (void)begin;
-  (void)end;
-#endif
+  if (begin >= end) return;
+  begin = begin / PageSize() * PageSize();
+  if (populates_) {
+    // Other errors than the unknown advice leave the faults to the stores.
+    if (madvise(base_ + begin, end - begin, kPopulateWrite) == 0 ||
+        errno != EINVAL) {
+      return;
+    }
+    populates_ = false;
+  }
+  TouchPages(base_ + begin, base_ + end);
+}
+
+void TouchPages(uint8_t* begin, uint8_t* end) {
+  // A word is replaced by itself, in one step: if another thread stores there,
+  // either the exchange comes first or it fails. (Such a store need not be
+  // atomic, which makes this a race by the letter of C++, though not for any
+  // processor whose stores of words are.)
+  for (; begin < end; begin += PageSize()) {
+    const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(begin));
+    uint64_t value = word.load(std::memory_order_relaxed);
+    word.compare_exchange_strong(value, value, std::memory_order_relaxed);
+  }
 }
 
 void MappedFile::Release(uint64_t begin, uint64_t end) {

@@ -67,7 +67,13 @@ class MappedFile {
   uint64_t size_ = 0;
   // False once the file system has said that it cannot preallocate.
   bool preallocates_ = true;
+  // False once the kernel has said that it does not know how (before 5.14).
+  bool populates_ = true;
 };
+
+// Takes the page faults of stores to [begin, end), page by page. Other threads
+// may store there meanwhile; nothing that they store is lost.
+void TouchPages(uint8_t* begin, uint8_t* end);
 
 uint64_t PageSize();
 

@@ -37,7 +37,9 @@ struct WriterOptions {
 // The file is mapped and written in place: a record costs one atomic addition
 // and a copy, no system call and no lock, and what was written is in the page
 // cache, so SIGKILL loses nothing that was complete. The length word is stored
-// last, with release order.
+// last, with release order. Growing the file and taking its page faults ahead
+// of the position is the work of a thread of the writer's own, which starts
+// with the first 256 KiB and ends with Close.
 //
 // Threads: Append and AppendBlob may be called from any thread at any time.
 // Close once, by one thread; a concurrent Append is either in the file or
@@ -55,12 +57,16 @@ class Writer {
   virtual bool Append(fb::RecordType type,
                       absl::Span<const uint8_t> payload) = 0;
 
-  // For payloads that are patched from a template: reserves a record of `size`
-  // payload bytes and returns where to write them (8-byte aligned), or nullptr
-  // when the writer is off. Commit with the same pointer makes it visible;
-  // nothing else may happen in between that could block. A reserved record that
-  // is never committed ends what a reader of a torn file sees, so keep the two
-  // close.
+  // Says that this thread will append soon, so that the line which all threads
+  // share is on its way meanwhile. Costs a nanosecond; a hint alone.
+  virtual void PrepareAppend() = 0;
+
+  // For payloads too large to be put together elsewhere first: reserves a
+  // record of `size` payload bytes and returns where to write them (8-byte
+  // aligned), or nullptr when the writer is off. Commit with the same pointer
+  // makes it visible; nothing else may happen in between that could block. A
+  // reserved record that is never committed ends what a reader of a torn file
+  // sees, so keep the two close.
   virtual uint8_t* Reserve(uint32_t size) = 0;
   virtual void Commit(uint8_t* payload, fb::RecordType type, uint32_t size) = 0;
 
