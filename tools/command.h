@@ -45,8 +45,8 @@
 
 namespace heddle::tools {
 
-// Exit codes of every verb, as in diff(1). `heddle record` and `heddle doctor`
-// pass on the exit status of the command that they ran.
+// Exit codes of every verb, as in diff(1). `heddle record`, `heddle run` and
+// `heddle doctor` pass on the exit status of the command that they ran.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitNo = 1;        // differs, verification failed, "no"
 inline constexpr int kExitBadInput = 2;  // usage, unreadable or damaged input
@@ -121,6 +121,8 @@ const Command& InfoCommand();
 const Command& PackCommand();
 const Command& RecordCommand();
 const Command& ReplayCommand();
+const Command& ReportCommand();
+const Command& RunCommand();
 const Command& TrimCommand();
 
 }  // namespace heddle::tools

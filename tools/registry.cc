@@ -4,16 +4,17 @@
 namespace heddle::tools {
 
 absl::Span<const Command* const> Commands() {
-  // In the order of a session: record, look, take apart, replay.
+  // In the order of a session: record, look, take apart, replay; then live.
   static const Command* const kCommands[] = {
-      &RecordCommand(), &InfoCommand(), &DumpCommand(), &ConvertCommand(),
-      &DiffCommand(),   &TrimCommand(), &PackCommand(),
+      &RecordCommand(), &InfoCommand(),   &DumpCommand(), &ConvertCommand(),
+      &DiffCommand(),   &TrimCommand(),   &PackCommand(),
 #ifdef HEDDLE_HAVE_CMD_REPLAY
       &ReplayCommand(),
 #endif
 #ifdef HEDDLE_HAVE_CMD_DOCTOR
       &DoctorCommand(),
 #endif
+      &RunCommand(),    &ReportCommand(),
   };
   return kCommands;
 }

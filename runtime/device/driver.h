@@ -112,7 +112,19 @@ namespace heddle::device {
 #define HEDDLE_DRIVER_OPTIONAL(X)                                       \
   X(LaunchKernelEx, cuLaunchKernelEx)                                   \
   X(GraphAddDependencies, cuGraphAddDependencies_v2)                    \
+  X(GraphRemoveDependencies, cuGraphRemoveDependencies_v2)              \
   X(GraphGetEdges, cuGraphGetEdges_v2)                                  \
+  X(GraphClone, cuGraphClone)                                           \
+  X(GraphNodeFindInClone, cuGraphNodeFindInClone)                       \
+  X(GraphKernelNodeSetParams, cuGraphKernelNodeSetParams_v2)            \
+  X(GraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams)               \
+  X(GraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams)               \
+  X(GraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2)    \
+  X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams)       \
+  X(GraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams)       \
+  X(GraphNodeSetEnabled, cuGraphNodeSetEnabled)                         \
+  X(GraphExecUpdate, cuGraphExecUpdate_v2)                              \
+  X(EventQuery, cuEventQuery)                                           \
   X(GraphHostNodeGetParams, cuGraphHostNodeGetParams)                   \
   X(GraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph)         \
   X(GraphEventRecordNodeGetEvent, cuGraphEventRecordNodeGetEvent)       \

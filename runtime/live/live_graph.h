@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HEDDLE_RUNTIME_LIVE_LIVE_GRAPH_H_
+#define HEDDLE_RUNTIME_LIVE_LIVE_GRAPH_H_
+
+// One executable graph of the program and the forms it was rewritten into.
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "runtime/device/driver.h"
+#include "runtime/live/graph_report.h"
+#include "runtime/live/options.h"
+#include "runtime/live/state_keeper.h"
+#include "runtime/rewrite/patched_modules.h"
+#include "runtime/rewrite/rewriter.h"
+
+namespace heddle::live {
+
+// Not in the headers of every toolkit that heddle builds with.
+using CtxRecordEventFn = CUresult (*)(CUcontext, CUevent);
+
+// What trials need of the process; outlives every graph.
+struct TrialTools {
+  device::Driver driver;
+  CtxRecordEventFn record_event = nullptr;  // may be absent
+  const LiveOptions* options = nullptr;
+  rewrite::CodeSource* code = nullptr;
+  rewrite::PatchedModules* modules = nullptr;
+  // Everything that the launch could write, given the parameters that its
+  // kernels carry and the images they come from. Sorted, not overlapping.
+  std::function<absl::StatusOr<std::vector<MemoryRange>>(
+      const rewrite::GraphModel&, uint64_t limit)>
+      reachable;
+};
+
+class LiveGraph {
+ public:
+  // `copy`: a clone of the program's graph, owned from here on.
+  LiveGraph(const TrialTools& tools, CUgraphExec exec, CUgraph copy,
+            uint64_t flags, uint64_t number);
+  ~LiveGraph();
+  LiveGraph(const LiveGraph&) = delete;
+  LiveGraph& operator=(const LiveGraph&) = delete;
+
+  // What to launch once that is settled; nullptr before.
+  CUgraphExec settled() const { return use_.load(std::memory_order_acquire); }
+  CUgraphExec original() const { return exec_; }
+
+  // A launch that is a trial. Nothing else may run on the device (gate.h). The
+  // launch the program asked for has happened when it returns, exactly once as
+  // far as memory shows.
+  CUresult Trial(CUstream stream);
+  // The program's graph is used for good.
+  void KeepOriginal(absl::string_view why);
+
+  // The program changed its executable and that succeeded. `node` belongs to
+  // the graph that it was instantiated from.
+  void UpdatedFrom(CUgraph copy);  // takes over `copy`, a clone
+  void KernelChanged(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS& params);
+  void MemcpyChanged(CUgraphNode node, const CUDA_MEMCPY3D& params,
+                     CUcontext context);
+  void MemsetChanged(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS& params,
+                     CUcontext context);
+  void EnabledChanged(CUgraphNode node, unsigned int enabled);
+
+  // Publishes the report if that has not happened. At the graph's end.
+  void Finish();
+
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  struct Variant {
+    CUgraph graph = nullptr;  // rewritten clone of copy_; names its nodes
+    CUgraphExec exec = nullptr;
+    rewrite::Rewritten rewritten;
+    absl::flat_hash_map<uint64_t, uint32_t> index;  // node of `graph` -> index
+    double median_us = 0;
+  };
+
+  absl::Status Build();
+  absl::StatusOr<std::unique_ptr<Variant>> BuildVariant(CUgraph source,
+                                                        plan::Style style,
+                                                        bool instantiate);
+  void Drop(Variant* variant);
+  bool WaitUntilIdle();
+  CUresult RunAndWait(CUgraphExec exec, CUstream stream);
+  // Drops variants that fail. The final state of memory is unspecified.
+  absl::Status Verify(StateKeeper* keeper, CUstream stream,
+                      CUresult* program_result);
+  absl::StatusOr<bool> IsExcused(const Variant& variant, StateKeeper* keeper,
+                                 CUstream stream);
+  absl::Status Time(StateKeeper* keeper, CUstream stream);
+  void Choose();
+  void Settle(CUgraphExec use, absl::string_view outcome);
+  // Applies a change to the copy and to every variant; a variant that does not
+  // take it is dropped. `apply(copy_node)` and `apply(variant, node)`.
+  void Mirror(CUgraphNode node, const char* call,
+              const std::function<CUresult(CUgraphNode)>& on_copy,
+              const std::function<CUresult(Variant&, CUgraphNode)>& on_variant);
+
+  const TrialTools& tools_;
+  const device::Driver& driver_;
+  const CUgraphExec exec_;
+  CUgraph copy_;
+  const uint64_t flags_;
+  std::atomic<CUgraphExec> use_{nullptr};
+
+  std::mutex mutex_;  // guards all below
+  bool built_ = false;
+  std::unique_ptr<rewrite::GraphModel> model_;
+  std::vector<std::unique_ptr<Variant>> variants_;
+  double serial_us_ = 0;
+  int attempts_ = 0;
+  bool published_ = false;
+  GraphReport report_;
+};
+
+}  // namespace heddle::live
+
+#endif  // HEDDLE_RUNTIME_LIVE_LIVE_GRAPH_H_

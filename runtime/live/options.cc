@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/live/options.h"
+
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "runtime/record/options.h"
+#include "runtime/rewrite/rewriter.h"
+
+namespace heddle::live {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status Bad(const char* name, const std::string& value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, "=", value, ": must be ", allowed));
+}
+
+absl::StatusOr<uint64_t> ParseBytes(const char* name, std::string text) {
+  const std::string whole = text;
+  uint64_t unit = 1;
+  switch (text.empty() ? '0' : text.back()) {
+    case 'K':
+      unit = uint64_t{1} << 10;
+      break;
+    case 'M':
+      unit = uint64_t{1} << 20;
+      break;
+    case 'G':
+      unit = uint64_t{1} << 30;
+      break;
+    default:
+      break;
+  }
+  if (unit != 1) text.pop_back();
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number > (uint64_t{1} << 60) / unit) {
+    return Bad(name, whole, "a number of bytes, with K, M or G behind it");
+  }
+  return number * unit;
+}
+
+}  // namespace
+
+absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment() {
+  LiveOptions options;
+  if (const std::string text = Variable("HEDDLE_OPT"); !text.empty()) {
+    if (text != "0" && text != "1") {
+      return Bad("HEDDLE_OPT", text, "0 or 1");
+    }
+    options.level = text[0] - '0';
+  }
+  if (const std::string text = Variable("HEDDLE_VERIFY"); !text.empty()) {
+    if (!absl::SimpleAtoi(text, &options.verify_launches) ||
+        options.verify_launches < 1 || options.verify_launches > 1000) {
+      return Bad("HEDDLE_VERIFY", text, "a number of launches, 1 to 1000");
+    }
+  }
+  if (const std::string text = Variable("HEDDLE_VERIFY_BYTES"); !text.empty()) {
+    absl::StatusOr<uint64_t> bytes = ParseBytes("HEDDLE_VERIFY_BYTES", text);
+    if (!bytes.ok()) return bytes.status();
+    options.verify_bytes = *bytes;
+  }
+  if (const std::string text = Variable("HEDDLE_LEAST_GAIN"); !text.empty()) {
+    if (!absl::SimpleAtod(text, &options.least_gain) ||
+        !(options.least_gain >= 0 && options.least_gain <= 100)) {
+      return Bad("HEDDLE_LEAST_GAIN", text, "a ratio, 0 to 100");
+    }
+  }
+  if (const std::string text = Variable("HEDDLE_STYLE");
+      !text.empty() && text != "auto") {
+    for (const absl::string_view name : absl::StrSplit(text, ',')) {
+      bool known = false;
+      for (const plan::Style style :
+           {plan::Style::kProgrammatic, plan::Style::kProgrammaticEarly,
+            plan::Style::kLaunchOrder}) {
+        if (rewrite::StyleName(style) != name) continue;
+        options.styles.push_back(style);
+        known = true;
+      }
+      if (!known) {
+        return Bad("HEDDLE_STYLE", text,
+                   "auto, or a list of programmatic, programmatic-early and "
+                   "launch-order");
+      }
+    }
+  } else {
+    options.styles = {plan::Style::kProgrammatic,
+                      plan::Style::kProgrammaticEarly};
+  }
+  if (const std::string text = Variable("HEDDLE_REPORT"); !text.empty()) {
+    options.report_path =
+        record::ExpandPath(text, record::RankFromEnvironment());
+  }
+  return options;
+}
+
+}  // namespace heddle::live

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/rewrite/rewriter.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace heddle::rewrite {
+namespace {
+
+// Finds a twin for each kernel that has a prologue in `prologue`; a kernel that
+// gets none is made unpatchable in the model. Whether all of them got one.
+bool FindTwins(GraphModel* model, const std::vector<cubin::Prologue>& prologue,
+               PatchedModules* modules, std::vector<CUfunction>* twins) {
+  bool complete = true;
+  twins->assign(model->nodes.size(), nullptr);
+  for (size_t i = 0; i < model->nodes.size(); ++i) {
+    if (prologue[i] == cubin::Prologue::kNone) continue;
+    GraphNode& node = model->nodes[i];
+    absl::StatusOr<CUfunction> twin =
+        modules->Get(node.source, prologue[i], node.function);
+    if (twin.ok()) {
+      (*twins)[i] = *twin;
+      continue;
+    }
+    node.reason = std::string(twin.status().message());
+    model->graph.nodes[i].patchable = false;
+    complete = false;
+  }
+  return complete;
+}
+
+// A trigger that nothing listens to changes nothing, so kernels that only need
+// to wait share the twin of those that trigger too: one image less to load.
+// Where the program itself loaded the patched image there is its one prologue.
+// A producer that does not trigger does so by ending, which is only later.
+void ShareTwins(const GraphModel& model, plan::OverlapPlan* plan) {
+  std::vector<bool> own_edges(model.nodes.size(), false);
+  for (const plan::Edge& edge : plan->edges) {
+    if (edge.type != plan::kTypeDefault ||
+        edge.from_port != plan::kPortDefault) {
+      own_edges[edge.from] = true;
+    }
+  }
+  for (size_t i = 0; i < model.nodes.size(); ++i) {
+    if (plan->prologue[i] == cubin::Prologue::kNone) continue;
+    const KernelSource& source = model.nodes[i].source;
+    if (source.code != nullptr &&
+        source.code->with_state.contains(source.name)) {
+      plan->prologue[i] = cubin::Prologue::kWait;
+    } else if (plan->prologue[i] == cubin::Prologue::kWait && !own_edges[i] &&
+               !model.graph.nodes[i].has_own_pdl) {
+      plan->prologue[i] = cubin::Prologue::kWaitTrigger;
+    }
+  }
+}
+
+absl::Status SetKernels(const device::Driver& driver, GraphModel* model,
+                        const std::vector<CUfunction>& twins) {
+  for (size_t i = 0; i < twins.size(); ++i) {
+    GraphNode& node = model->nodes[i];
+    if (twins[i] == nullptr || twins[i] == node.function) continue;
+    const CUDA_KERNEL_NODE_PARAMS params = node.launch.With(twins[i]);
+    if (absl::Status status = driver.Check(
+            driver.GraphKernelNodeSetParams(node.handle, &params),
+            absl::StrCat("cuGraphKernelNodeSetParams(", node.source.name, ")"));
+        !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetEdges(const device::Driver& driver, CUgraph graph,
+                      const GraphModel& model,
+                      const std::vector<plan::Edge>& edges) {
+  const auto data_of = [](const plan::Edge& edge) {
+    CUgraphEdgeData data{};
+    data.type = edge.type;
+    data.from_port = edge.from_port;
+    data.to_port = edge.to_port;
+    return data;
+  };
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const plan::Edge& before = model.graph.edges[i];
+    const plan::Edge& after = edges[i];
+    if (before == after) continue;
+    CUgraphNode from = model.nodes[before.from].handle;
+    CUgraphNode to = model.nodes[before.to].handle;
+    const CUgraphEdgeData old_data = data_of(before);
+    const CUgraphEdgeData new_data = data_of(after);
+    absl::Status status = driver.Check(
+        driver.GraphRemoveDependencies(graph, &from, &to, &old_data, 1),
+        "cuGraphRemoveDependencies");
+    if (!status.ok()) return status;
+    status = driver.Check(
+        driver.GraphAddDependencies(graph, &from, &to, &new_data, 1),
+        "cuGraphAddDependencies(programmatic)");
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::string_view StyleName(plan::Style style) {
+  switch (style) {
+    case plan::Style::kProgrammaticEarly:
+      return "programmatic-early";
+    case plan::Style::kProgrammatic:
+      return "programmatic";
+    case plan::Style::kLaunchOrder:
+      return "launch-order";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
+                                  GraphModel* model, plan::Style style,
+                                  const plan::DeviceLimits& limits,
+                                  PatchedModules* modules) {
+  if (driver.GraphRemoveDependencies == nullptr ||
+      driver.GraphAddDependencies == nullptr ||
+      driver.GraphKernelNodeSetParams == nullptr) {
+    return absl::UnimplementedError(
+        "the driver has no edges with data (needs CUDA 12.3 or newer)");
+  }
+  Rewritten result;
+  plan::OverlapPlan plan;
+  std::vector<CUfunction> twins;
+  // A kernel without a twin changes what may be converted around it: plan
+  // again, with fewer patchable kernels each time.
+  do {
+    absl::StatusOr<plan::OverlapPlan> planned =
+        plan::PlanOverlap(model->graph, style, limits);
+    if (!planned.ok()) return planned.status();
+    plan = *std::move(planned);
+    ShareTwins(*model, &plan);
+  } while (!FindTwins(model, plan.prologue, modules, &twins));
+  // Order and forward progress, whatever the planner believes.
+  if (absl::Status status = plan::CheckResidency(model->graph, plan, limits);
+      !status.ok()) {
+    return status;
+  }
+  result.summary.style = style;
+  result.summary.nodes = static_cast<uint32_t>(model->nodes.size());
+  result.summary.kernels = model->kernels;
+  result.summary.edges = static_cast<uint32_t>(model->graph.edges.size());
+  result.summary.converted = plan.converted;
+  result.summary.launch_order = plan.launch_order;
+  std::map<std::string, uint32_t> reasons;
+  for (size_t i = 0; i < model->nodes.size(); ++i) {
+    if (twins[i] != nullptr) ++result.summary.patched;
+    if (!model->nodes[i].reason.empty()) ++reasons[model->nodes[i].reason];
+  }
+  for (const auto& [reason, count] : reasons) {
+    result.summary.notes.push_back(absl::StrCat(count, " unpatched: ", reason));
+  }
+  for (std::string& note : plan.notes) {
+    result.summary.notes.push_back(std::move(note));
+  }
+  if (plan.converted == 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "no edge could be converted",
+        result.summary.notes.empty()
+            ? ""
+            : absl::StrCat(" (", result.summary.notes.front(), ")")));
+  }
+  if (absl::Status status = SetKernels(driver, model, twins); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = SetEdges(driver, graph, *model, plan.edges);
+      !status.ok()) {
+    return status;
+  }
+  result.prologue = std::move(plan.prologue);
+  return result;
+}
+
+}  // namespace heddle::rewrite
