@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/report/report.h"
+#include "runtime/rewrite/rewriter.h"
 #include "tools/command.h"
 #include "tools/replay_run.h"
 #include "tools/retry_layout.h"
@@ -20,10 +22,22 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+// Nothing for "auto".
+std::optional<plan::Style> StyleOf(const std::string& name) {
+  for (const plan::Style style :
+       {plan::Style::kProgrammatic, plan::Style::kProgrammaticEarly,
+        plan::Style::kLaunchOrder}) {
+    if (rewrite::StyleName(style) == name) return style;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<int> Run(Invocation& call) {
   ReplayOptions options;
   std::string mode = "both";
   std::string by = "auto";
+  std::string style = "auto";
+  int64_t opt = 0;
   std::vector<std::string> reports;
   int64_t step_number = -1;
   int64_t loop = options.loop;
@@ -38,9 +52,20 @@ absl::StatusOr<int> Run(Invocation& call) {
               "what a step is: auto, recorded, graph, nvtx[:NAME], repeat[:N]")
       .Choice("mode", {"serial", "graph", "both"}, &mode,
               "stream launches, one CUDA graph, or both in turn")
+      .Int("opt", "LEVEL", &opt,
+           "1: also run the graph rewritten so that each kernel starts before "
+           "the one that it waits for has ended")
+      .Choice("style",
+              {"auto", "programmatic", "programmatic-early", "launch-order"},
+              &style,
+              "how kernels start early at --opt 1; auto tries programmatic "
+              "and, where it is proved to be safe, launch-order")
       .Int("loop", "N", &loop, "runs that are timed; 0: none")
+      .Bool("compare", &options.compare,
+            "print how many times as fast as the graph each mode is")
       .Bool("verify", &options.verify,
-            "compare memory after serial and graph runs, on two inputs")
+            "compare memory after serial, graph and rewritten runs, on two "
+            "inputs")
       .List("report", "FILE", &reports,
             "what the device did, as .txt, .json, .trace.json "
             "(chrome://tracing, ui.perfetto.dev) or .svg; - for the terminal")
@@ -64,6 +89,19 @@ absl::StatusOr<int> Run(Invocation& call) {
       return call.UsageError(std::string(s.message()));
     }
   }
+  if (opt != 0 && opt != 1) {
+    return call.UsageError("--opt must be 0 or 1");
+  }
+  if (opt == 0 && call.flags().WasSet("style")) {
+    return call.UsageError("--style needs --opt 1");
+  }
+  if (options.compare && (mode == "serial" || loop == 0)) {
+    return call.UsageError(
+        "--compare needs timed runs of the graph: no --mode serial, no "
+        "--loop 0");
+  }
+  options.opt = static_cast<int>(opt);
+  options.style = StyleOf(style);
   options.serial = mode != "graph";
   options.graph = mode != "serial";
   options.loop = static_cast<int>(loop);
@@ -116,7 +154,8 @@ absl::StatusOr<int> Run(Invocation& call) {
 const Command& ReplayCommand() {
   static constexpr Command kCommand = {
       .name = "replay",
-      .synopsis = "run a step of a trace again, as it was and as a graph",
+      .synopsis =
+          "run a step of a trace again: as it was, as a graph, rewritten",
       .arguments = "[flags] TRACE",
       .help =
           "Loads the recorded images, puts memory at the recorded addresses "
@@ -124,13 +163,32 @@ const Command& ReplayCommand() {
           "graph that is built node by node.\nEvery timed run starts from the "
           "same memory on an idle device; the time is that\nbetween two "
           "events around it (median, and half the range of the middle half).\n"
-          "\n--verify runs both modes several times on two inputs and compares "
+          "\n--opt 1 adds the graph in a rewritten form (O1): in front of "
+          "every "
+          "kernel's first instruction stands a wait for the kernels before it, "
+          "so that its blocks can be on the device already while those still "
+          "run. The order of the work stays. The styles differ in when that "
+          "is: with programmatic, once all blocks of the kernel before have "
+          "passed their own wait; with programmatic-early, once they have "
+          "begun, so that several kernels may wait behind each other; with "
+          "launch-order, as soon as the device gets to it, and only between "
+          "kernels whose blocks provably fit on the device together. Which is "
+          "fastest depends on the kernels: --style auto --compare measures it. "
+          "A kernel that cannot be patched is left as it is, with the reason; "
+          "where nothing can be rewritten (before sm_90), the level is not "
+          "run.\n"
+          "\n--compare prints how many times as fast as the graph each mode "
+          "is: "
+          "the ratio of the medians of runs that took turns in this process, "
+          "and half the range of the middle half of the ratios turn by turn.\n"
+          "\n--verify runs all modes several times on two inputs and compares "
           "all memory byte\nfor byte. Kernels that are not repeatable "
           "themselves are named; they are no\nfailure. Where the trace holds "
           "all memory after the step, it is compared with that\ntoo.\n\n"
           "Ranges of which the trace knows only statistics (--memory small) "
           "are filled with\nseeded values. Exit code: 0 done and, with "
-          "--verify, the same; 1 not the same;\n2 wrong usage, a trace that "
+          "--verify, all the same; 1 not the same;\n2 wrong usage, a trace "
+          "that "
           "cannot be replayed, or no device.\n",
       .run = &Run};
   return kCommand;

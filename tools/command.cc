@@ -21,8 +21,10 @@ void PrintError(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 std::string Overview() {
   std::string text =
-      "heddle records the GPU kernels of a CUDA program, shows what is in the "
-      "recording,\nand replays it.\n\nusage: heddle VERB [flags] ...\n\n";
+      "heddle records the GPU kernels of a CUDA program, shows and replays "
+      "what it\nrecorded, and runs programs with their CUDA graphs rewritten "
+      "so "
+      "that kernels\noverlap.\n\nusage: heddle VERB [flags] ...\n\n";
   for (const Command* command : Commands()) {
     const size_t pad = 10 - std::min<size_t>(9, std::strlen(command->name));
     absl::StrAppend(&text, "  ", command->name, std::string(pad, ' '),

@@ -10,6 +10,7 @@
 #include "runtime/report/summary.h"
 #include "tools/names.h"
 #include "tools/replay_run.h"
+#include "tools/replay_verdict.h"
 
 namespace heddle::tools {
 namespace {
@@ -28,144 +29,100 @@ std::string StepName(const ReplayResult& result) {
                       " in all)");
 }
 
-std::string VerdictText(const replay::InputVerdict& v) {
-  std::string text = absl::StrCat("input ", v.input, ": ");
-  switch (v.verdict) {
-    case replay::Verdict::kIdentical:
-      absl::StrAppend(&text, "identical");
-      break;
-    case replay::Verdict::kWithinSerial:
-      absl::StrAppend(&text, "differs only where serial runs differ");
-      break;
-    case replay::Verdict::kDifferent:
-      absl::StrAppend(&text, "DIFFERENT in ", v.graph_differing_bytes,
-                      " bytes");
-      break;
+// One line: what became of the form.
+std::string FormText(const RewrittenForm& form) {
+  if (!form.skipped.empty()) {
+    return absl::StrCat(form.name, ": not run: ", form.skipped);
   }
-  absl::StrAppend(&text, " (", v.serial_runs, " serial and ", v.graph_runs,
-                  " graph runs; ", Bytes(v.compared_bytes), " compared, ",
-                  Bytes(v.written_bytes), " written");
-  if (v.changed_bytes != 0) {
-    absl::StrAppend(&text, ", ", Bytes(v.changed_bytes),
-                    " other than in input 1");
+  const rewrite::RewriteSummary& s = form.summary;
+  std::string text = absl::StrCat(form.name, ": ", s.patched, " of ", s.kernels,
+                                  " kernels patched, ", s.converted, " of ",
+                                  s.edges, " edges converted");
+  if (s.launch_order != 0) {
+    absl::StrAppend(&text, " (", s.launch_order, " to launch order)");
   }
-  absl::StrAppend(&text, ")");
   return text;
 }
 
-void AppendFindings(const std::vector<replay::Finding>& findings,
-                    std::string& out) {
-  for (const replay::Finding& finding : findings) {
-    absl::StrAppend(&out, "    ", finding.bytes, " bytes at ", finding.where);
-    if (finding.operation >= 0) {
-      absl::StrAppend(&out, ", last written by operation ", finding.operation,
-                      " ", report::ShortName(finding.writer, 60));
+void AppendRewriting(const Rewriting& rewriting, std::string& out) {
+  absl::StrAppend(&out, "\n");
+  for (const RewrittenForm& form : rewriting.forms) {
+    absl::StrAppend(&out, FormText(form), "\n");
+    if (!form.skipped.empty()) continue;
+    for (const std::string& note : form.summary.notes) {
+      absl::StrAppend(&out, "  ", note, "\n");
+    }
+  }
+  if (rewriting.replaced_modules != 0) {
+    absl::StrAppend(&out, rewriting.replaced_modules,
+                    rewriting.replaced_modules == 1 ? " image" : " images",
+                    " with variables: patched in all modes\n");
+  }
+}
+
+json RewritingJson(const Rewriting& rewriting) {
+  json forms = json::array();
+  for (const RewrittenForm& form : rewriting.forms) {
+    json item = {{"name", form.name}, {"run", form.skipped.empty()}};
+    if (!form.skipped.empty()) {
+      item["reason"] = form.skipped;
+    } else {
+      const rewrite::RewriteSummary& s = form.summary;
+      item.update({{"style", std::string(rewrite::StyleName(s.style))},
+                   {"nodes", s.nodes},
+                   {"kernels", s.kernels},
+                   {"patched", s.patched},
+                   {"edges", s.edges},
+                   {"converted", s.converted},
+                   {"launch_order", s.launch_order},
+                   {"notes", s.notes}});
+    }
+    forms.push_back(std::move(item));
+  }
+  json out = {{"forms", std::move(forms)},
+              {"replaced_modules", rewriting.replaced_modules}};
+  if (!rewriting.fastest.empty()) out["fastest"] = rewriting.fastest;
+  return out;
+}
+
+void AppendTimings(const ReplayResult& result, std::string& out) {
+  size_t width = 8;
+  for (const replay::Timing& t : result.timings) {
+    width = std::max(width, t.name.size());
+  }
+  const auto against_graph = AgainstGraph(result.timings);
+  absl::StrAppendFormat(&out, "\n%-*s %12s %10s %10s %6s%s\n", width, "mode",
+                        "median us", "+- us", "min us", "runs",
+                        result.compare ? "  against graph" : "");
+  for (size_t i = 0; i < result.timings.size(); ++i) {
+    const replay::Timing& t = result.timings[i];
+    absl::StrAppendFormat(&out, "%-*s %12.1f %10.1f %10.1f %6d", width, t.name,
+                          t.median_us, t.spread_us, t.min_us, t.us.size());
+    if (result.compare && against_graph[i]) {
+      absl::StrAppendFormat(&out, "  x%.3f +- %.3f", against_graph[i]->ratio,
+                            against_graph[i]->spread);
     }
     absl::StrAppend(&out, "\n");
   }
-}
-
-void AppendVerify(const replay::VerifyResult& verify, std::string& out) {
-  absl::StrAppend(&out, "\nverify: ", verify.passed ? "passed" : "FAILED",
-                  "\n");
-  for (const replay::InputVerdict& v : verify.inputs) {
-    absl::StrAppend(&out, "  ", VerdictText(v), "\n");
-    AppendFindings(v.findings, out);
-    for (const replay::UnrepeatableKernel& kernel : v.unrepeatable) {
-      absl::StrAppend(&out, "    not repeatable by itself: ",
-                      report::ShortName(kernel.name, 60), ", ", kernel.launches,
-                      " launches, ", kernel.bytes, " bytes\n");
-    }
-    if (v.unexplained) {
-      absl::StrAppend(&out, "    serial runs differ in ",
-                      v.serial_differing_bytes,
-                      " bytes, but every kernel repeats by itself: the "
-                      "program's streams leave an order open\n");
-    }
+  if (result.rewriting && !result.rewriting->fastest.empty()) {
+    absl::StrAppend(&out, "fastest: ", result.rewriting->fastest, "\n");
   }
-  if (verify.original.available) {
-    absl::StrAppend(&out, "  recorded program: ");
-    if (verify.original.differing_bytes == 0) {
-      absl::StrAppend(&out, "memory after the step is what it had (",
-                      Bytes(verify.original.compared_bytes), ")\n");
-    } else {
-      absl::StrAppend(&out, "memory after the step DIFFERS in ",
-                      verify.original.differing_bytes, " of ",
-                      verify.original.compared_bytes, " bytes\n");
-      AppendFindings(verify.original.findings, out);
-    }
-  }
-  for (const std::string& note : verify.notes) {
-    absl::StrAppend(&out, "  note: ", note, "\n");
-  }
-}
-
-json FindingsJson(const std::vector<replay::Finding>& findings) {
-  json out = json::array();
-  for (const replay::Finding& finding : findings) {
-    json item = {{"address", Hex(finding.address)},
-                 {"bytes", finding.bytes},
-                 {"where", finding.where}};
-    if (finding.operation >= 0) {
-      item["operation"] = finding.operation;
-      item["writer"] = finding.writer;
-    }
-    out.push_back(std::move(item));
-  }
-  return out;
-}
-
-json VerifyJson(const replay::VerifyResult& verify) {
-  json inputs = json::array();
-  for (const replay::InputVerdict& v : verify.inputs) {
-    json kernels = json::array();
-    for (const replay::UnrepeatableKernel& kernel : v.unrepeatable) {
-      kernels.push_back({{"name", kernel.name},
-                         {"launches", kernel.launches},
-                         {"first_record", kernel.record},
-                         {"bytes", kernel.bytes}});
-    }
-    inputs.push_back({{"input", v.input},
-                      {"verdict", replay::VerdictName(v.verdict)},
-                      {"changed_bytes", v.changed_bytes},
-                      {"compared_bytes", v.compared_bytes},
-                      {"written_bytes", v.written_bytes},
-                      {"output_bytes", v.output_bytes},
-                      {"serial_runs", v.serial_runs},
-                      {"graph_runs", v.graph_runs},
-                      {"serial_repeatable", v.serial_differing_bytes == 0},
-                      {"serial_differing_bytes", v.serial_differing_bytes},
-                      {"graph_differing_bytes", v.graph_differing_bytes},
-                      {"findings", FindingsJson(v.findings)},
-                      {"unrepeatable_kernels", std::move(kernels)}});
-  }
-  json out = {{"passed", verify.passed},
-              {"inputs", std::move(inputs)},
-              {"notes", verify.notes}};
-  if (verify.original.available) {
-    out["recorded_program"] = {
-        {"compared_bytes", verify.original.compared_bytes},
-        {"differing_bytes", verify.original.differing_bytes},
-        {"findings", FindingsJson(verify.original.findings)}};
-  }
-  return out;
 }
 
 }  // namespace
 
-std::string Conclusion(const ReplayResult& result) {
-  if (!result.verify) return "not verified (--verify)";
-  if (!result.verify->passed) return "verification FAILED";
-  bool identical = true;
-  uint64_t compared = 0;
-  for (const replay::InputVerdict& v : result.verify->inputs) {
-    identical &= v.verdict == replay::Verdict::kIdentical;
-    compared = std::max(compared, v.compared_bytes);
+std::vector<std::optional<replay::Speedup>> AgainstGraph(
+    const std::vector<replay::Timing>& timings) {
+  std::vector<std::optional<replay::Speedup>> speedups(timings.size());
+  const auto graph = std::find_if(
+      timings.begin(), timings.end(),
+      [](const replay::Timing& timing) { return timing.name == "graph"; });
+  if (graph == timings.end()) return speedups;
+  for (size_t i = 0; i < timings.size(); ++i) {
+    if (&timings[i] == &*graph) continue;
+    speedups[i] = replay::CompareTimings(*graph, timings[i]);
   }
-  return absl::StrCat(
-      identical ? "serial and graph leave identical memory"
-                : "the graph differs only where serial runs differ",
-      " on ", result.verify->inputs.size(), " inputs (", Bytes(compared), ")");
+  return speedups;
 }
 
 report::Report ToReport(const ReplayResult& result) {
@@ -179,6 +136,11 @@ report::Report ToReport(const ReplayResult& result) {
   }
   out.timelines = result.timelines;
   out.notes = result.warnings;
+  if (result.rewriting) {
+    for (const RewrittenForm& form : result.rewriting->forms) {
+      out.notes.push_back(FormText(form));
+    }
+  }
   return out;
 }
 
@@ -194,21 +156,17 @@ std::string ReplayToText(const ReplayResult& result) {
                     " of it filled with seeded values (the trace knows their "
                     "statistics)\n");
   }
-  if (!result.timings.empty()) {
-    absl::StrAppendFormat(&out, "\n%-8s %12s %10s %10s %6s\n", "mode",
-                          "median us", "+- us", "min us", "runs");
-    for (const replay::Timing& t : result.timings) {
-      absl::StrAppendFormat(&out, "%-8s %12.1f %10.1f %10.1f %6d\n", t.name,
-                            t.median_us, t.spread_us, t.min_us, t.us.size());
-    }
-  }
+  if (result.rewriting) AppendRewriting(*result.rewriting, out);
+  if (!result.timings.empty()) AppendTimings(result, out);
   if (result.verify) AppendVerify(*result.verify, out);
   return out;
 }
 
 json ReplayToJson(const ReplayResult& result) {
   json timings = json::array();
-  for (const replay::Timing& t : result.timings) {
+  const auto against_graph = AgainstGraph(result.timings);
+  for (size_t i = 0; i < result.timings.size(); ++i) {
+    const replay::Timing& t = result.timings[i];
     timings.push_back(
         {{"name", t.name},
          {"median_us", t.median_us},
@@ -216,6 +174,9 @@ json ReplayToJson(const ReplayResult& result) {
          {"spread", t.median_us == 0 ? 0.0 : t.spread_us / t.median_us},
          {"min_us", t.min_us},
          {"runs", t.us.size()}});
+    if (!against_graph[i]) continue;
+    timings.back()["against_graph"] = {{"ratio", against_graph[i]->ratio},
+                                       {"spread", against_graph[i]->spread}};
   }
   json timelines = json::array();
   for (const report::Timeline& timeline : result.timelines) {
@@ -249,6 +210,7 @@ json ReplayToJson(const ReplayResult& result) {
               {"timelines", std::move(timelines)},
               {"warnings", result.warnings},
               {"conclusion", Conclusion(result)}};
+  if (result.rewriting) out["rewriting"] = RewritingJson(*result.rewriting);
   if (result.verify) out["verify"] = VerifyJson(*result.verify);
   return out;
 }

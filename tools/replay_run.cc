@@ -15,7 +15,97 @@ namespace {
 using ExecutorPointer = std::unique_ptr<replay::Executor>;
 using MakeExecutor = std::function<absl::StatusOr<ExecutorPointer>()>;
 
-// The ways to run the step that were asked for.
+MakeExecutor MakeRewritten(const replay::Session& session, plan::Style style,
+                           const replay::GraphOptions& graph) {
+  return [&session, style, graph]() -> absl::StatusOr<ExecutorPointer> {
+    absl::StatusOr<replay::RewrittenExecutor> made =
+        session.NewRewritten(style, graph);
+    if (!made.ok()) return made.status();
+    return std::move(made->executor);
+  };
+}
+
+// Finds out which rewritten forms there are, and appends them to `modes`. What
+// cannot be rewritten is no error: the form is left out, with the reason.
+absl::StatusOr<Rewriting> Rewrite(const replay::Session& session,
+                                  const ReplayOptions& options,
+                                  std::vector<MakeExecutor>& modes) {
+  const replay::GraphOptions graph = {.drop_dependency =
+                                          options.drop_dependency};
+  Rewriting rewriting;
+  rewriting.replaced_modules = session.modules().code()->replaced_count();
+  std::vector<plan::Style> styles = {plan::Style::kProgrammatic,
+                                     plan::Style::kLaunchOrder};
+  if (options.style) styles = {*options.style};
+  for (const plan::Style style : styles) {
+    RewrittenForm& form = rewriting.forms.emplace_back();
+    form.name = replay::RewrittenName(style);
+    absl::StatusOr<replay::RewrittenExecutor> made =
+        session.NewRewritten(style, graph);
+    if (made.ok()) {
+      form.summary = std::move(made->summary);
+      // Without such an edge it is the programmatic form again.
+      if (!options.style && style == plan::Style::kLaunchOrder &&
+          form.summary.launch_order == 0) {
+        form.skipped = "no edge qualifies for launch order";
+        continue;
+      }
+      modes.push_back(MakeRewritten(session, style, graph));
+    } else if (absl::IsNotFound(made.status()) ||
+               absl::IsUnimplemented(made.status()) ||
+               absl::IsFailedPrecondition(made.status())) {
+      form.skipped = absl::StrCat(made.status().message());
+    } else {
+      return absl::Status(
+          made.status().code(),
+          absl::StrCat(form.name, ": ", made.status().message()));
+    }
+  }
+  return rewriting;
+}
+
+// Verifies serial and graph, and all rewritten forms: `modes` from `first` on.
+absl::StatusOr<replay::VerifyResult> VerifyModes(
+    replay::Session& session, const std::vector<MakeExecutor>& modes,
+    size_t first, const ReplayOptions& options) {
+  replay::VerifyOptions verify;
+  verify.graph.drop_dependency = options.drop_dependency;
+  std::vector<ExecutorPointer> owned;
+  for (size_t i = first; i < modes.size(); ++i) {
+    absl::StatusOr<ExecutorPointer> executor = modes[i]();
+    if (!executor.ok()) return executor.status();
+    verify.others.push_back(executor->get());
+    owned.push_back(*std::move(executor));
+  }
+  return replay::Verify(session, verify);
+}
+
+bool FailedVerification(const ReplayResult& result, const std::string& name) {
+  if (!result.verify) return false;
+  for (const replay::InputVerdict& input : result.verify->inputs) {
+    for (const replay::FormVerdict& form : input.forms) {
+      if (form.name == name && form.verdict == replay::Verdict::kDifferent) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string FastestMode(const ReplayResult& result) {
+  const replay::Timing* fastest = nullptr;
+  for (const replay::Timing& timing : result.timings) {
+    if (timing.name == "serial" || FailedVerification(result, timing.name)) {
+      continue;
+    }
+    if (fastest == nullptr || timing.median_us < fastest->median_us) {
+      fastest = &timing;
+    }
+  }
+  return fastest == nullptr ? "" : fastest->name;
+}
+
+// The ways to run the step that were asked for, without rewritten ones.
 std::vector<MakeExecutor> Modes(const replay::Session& session,
                                 const ReplayOptions& options) {
   std::vector<MakeExecutor> modes;
@@ -155,69 +245,6 @@ void CountProgram(const replay::Program& program, ReplayResult& result) {
 
 }  // namespace
 
-absl::StatusOr<ChosenStep> ChooseStep(const trace::Reader& reader,
-                                      int64_t number, const std::string& by) {
-  absl::StatusOr<trace::StepList> list =
-      trace::FindSteps(reader, trace::StepOptions{.by = by});
-  if (!list.ok()) return list.status();
-  ChosenStep chosen;
-  chosen.total = list->steps.size();
-  if (list->steps.empty()) {
-    if (number > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(reader.path(),
-                       " has no steps: leave out --step to "
-                       "replay all of it"));
-    }
-    chosen.bounds.end_record = reader.records().size();
-    chosen.source = "whole trace";
-    return chosen;
-  }
-  if (number >= static_cast<int64_t>(list->steps.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(reader.path(), " has ", list->steps.size(),
-                     " steps, numbered from 0: there is no step ", number));
-  }
-  if (number < 0) {
-    // The largest one: a recorder that chooses by itself may also have kept
-    // memory at smaller things that the program repeats.
-    auto snapshot = list->steps.end();
-    for (auto it = list->steps.begin(); it != list->steps.end(); ++it) {
-      if (it->snapshot_record != trace::kNoSnapshot &&
-          (snapshot == list->steps.end() ||
-           it->launches > snapshot->launches)) {
-        snapshot = it;
-      }
-    }
-    number = snapshot - list->steps.begin();
-    if (snapshot == list->steps.end()) {
-      // The first one that a snapshot leads up to.
-      number = 0;
-      for (const trace::Record& record : reader.records()) {
-        if (record.type != fb::RecordType::kSnapshot) continue;
-        const auto after =
-            std::find_if(list->steps.begin(), list->steps.end(),
-                         [&](const trace::Step& step) {
-                           return step.first_record > record.index;
-                         });
-        if (after != list->steps.end()) {
-          number = after - list->steps.begin();
-        }
-        break;
-      }
-    }
-  }
-  const trace::Step& step = list->steps[static_cast<size_t>(number)];
-  chosen.index = number;
-  chosen.source = step.source;
-  chosen.bounds.first_record = step.first_record;
-  chosen.bounds.end_record = step.end_record;
-  if (step.snapshot_record != trace::kNoSnapshot) {
-    chosen.bounds.snapshot_record = step.snapshot_record;
-  }
-  return chosen;
-}
-
 absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
                                        const ChosenStep& step,
                                        const ReplayOptions& options) {
@@ -253,11 +280,15 @@ absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
   if (!device.ok()) return device.status();
   result.device = *std::move(device);
 
+  const replay::ModuleOptions modules = {.rewritable = options.opt > 0};
   absl::StatusOr<std::unique_ptr<replay::Session>> made =
       replay::Session::Create(*driver, **context, reader, *program,
-                              options.progress);
+                              options.progress, modules);
   if (!made.ok()) return made.status();
   replay::Session& session = **made;
+  result.warnings.insert(result.warnings.end(),
+                         session.modules().warnings().begin(),
+                         session.modules().warnings().end());
   result.memory_bytes = session.image().bytes();
   for (const replay::Content& content : program->content) {
     if (content.fill == fb::FillKind::kDescribed) {
@@ -265,12 +296,16 @@ absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
     }
   }
 
-  const std::vector<MakeExecutor> modes = Modes(session, options);
+  std::vector<MakeExecutor> modes = Modes(session, options);
+  const size_t plain_modes = modes.size();
+  if (options.opt > 0) {
+    absl::StatusOr<Rewriting> rewriting = Rewrite(session, options, modes);
+    if (!rewriting.ok()) return rewriting.status();
+    result.rewriting = *std::move(rewriting);
+  }
   if (options.verify) {
-    replay::VerifyOptions verify;
-    verify.graph.drop_dependency = options.drop_dependency;
     absl::StatusOr<replay::VerifyResult> verified =
-        replay::Verify(session, verify);
+        VerifyModes(session, modes, plain_modes, options);
     if (!verified.ok()) return verified.status();
     result.verify = *std::move(verified);
   } else {
@@ -285,6 +320,8 @@ absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
     if (!timings.ok()) return timings.status();
     result.timings = *std::move(timings);
   }
+  result.compare = options.compare;
+  if (result.rewriting) result.rewriting->fastest = FastestMode(result);
   if (!options.watch) return result;
   if (source == nullptr) {
     absl::StatusOr<report::Timeline> timeline = WatchWithEvents(session);

@@ -2,7 +2,8 @@
 #ifndef HEDDLE_TOOLS_REPLAY_RUN_H_
 #define HEDDLE_TOOLS_REPLAY_RUN_H_
 
-// The work of `heddle replay`: a step on a device, verified, timed, watched.
+// The work of `heddle replay`: a step on a device, rewritten, verified, timed,
+// watched.
 
 #include <cstdint>
 #include <functional>
@@ -13,10 +14,12 @@
 #include "absl/status/statusor.h"
 #include "heddle/trace.h"
 #include "runtime/device/driver.h"
+#include "runtime/plan/overlap.h"
 #include "runtime/replay/program.h"
 #include "runtime/replay/timing.h"
 #include "runtime/replay/verifier.h"
 #include "runtime/report/report.h"
+#include "runtime/rewrite/rewriter.h"
 #include "runtime/trace/steps.h"
 
 namespace heddle::tools {
@@ -24,8 +27,13 @@ namespace heddle::tools {
 struct ReplayOptions {
   bool serial = true;
   bool graph = true;
+  // Also the graph as rewritten at this level: 0 (not at all) or 1.
+  int opt = 0;
+  // How at level 1; unset: in each style that may be the fastest.
+  std::optional<plan::Style> style;
   bool verify = false;
-  bool watch = false;  // record what the device does, for a report
+  bool compare = false;  // print how the modes compare with the graph
+  bool watch = false;    // record what the device does, for a report
   int device = 0;
   int warm_up = 3;
   int loop = 20;
@@ -47,6 +55,22 @@ struct ChosenStep {
 absl::StatusOr<ChosenStep> ChooseStep(const trace::Reader& reader,
                                       int64_t number, const std::string& by);
 
+// The graph in one rewritten form.
+struct RewrittenForm {
+  std::string name;                 // of its executor
+  std::string skipped;              // why it was not run; empty if it was
+  rewrite::RewriteSummary summary;  // if it was run
+};
+
+struct Rewriting {
+  std::vector<RewrittenForm> forms;
+  // Images with variables that all modes run in their patched form.
+  uint64_t replaced_modules = 0;
+  // The mode of least median, graph and rewritten forms alone, that has not
+  // failed verification; empty if nothing was timed.
+  std::string fastest;
+};
+
 struct ReplayResult {
   std::string trace;
   ChosenStep step;
@@ -61,9 +85,16 @@ struct ReplayResult {
   uint64_t described_bytes = 0;  // filled with seeded values
   std::vector<std::string> warnings;
   std::vector<replay::Timing> timings;
+  bool compare = false;  // the text holds ratios
+  std::optional<Rewriting> rewriting;
   std::optional<replay::VerifyResult> verify;
   std::vector<report::Timeline> timelines;
 };
+
+// How much faster than the graph each of `timings` is, by index; nullopt for
+// the graph itself, and for all if the graph was not timed.
+std::vector<std::optional<replay::Speedup>> AgainstGraph(
+    const std::vector<replay::Timing>& timings);
 
 // Errors: what reading the trace, the device and the replay say. A failed
 // verification is no error but a result.

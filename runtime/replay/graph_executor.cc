@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/memory/memory.h"
+#include "runtime/replay/graph_executor.h"
+
 #include "absl/strings/str_cat.h"
-#include "runtime/replay/executor.h"
 #include "runtime/replay/launcher.h"
 
 namespace heddle::replay {
-namespace {
 
-class GraphExecutor : public Executor {
- public:
-  GraphExecutor(const device::Driver& driver, CUcontext context,
-                const BoundProgram& program)
-      : driver_(driver), context_(context), program_(program) {}
-  ~GraphExecutor() override {
-    if (stream_ != nullptr) driver_.StreamSynchronize(stream_);
-    if (exec_ != nullptr) driver_.GraphExecDestroy(exec_);
-    if (graph_ != nullptr) driver_.GraphDestroy(graph_);
-    if (stream_ != nullptr) driver_.StreamDestroy(stream_);
-  }
+GraphExecutor::~GraphExecutor() {
+  if (stream_ != nullptr) driver_.StreamSynchronize(stream_);
+  if (exec_ != nullptr) driver_.GraphExecDestroy(exec_);
+  if (graph_ != nullptr) driver_.GraphDestroy(graph_);
+  if (stream_ != nullptr) driver_.StreamDestroy(stream_);
+}
 
-  absl::Status Init(const GraphOptions& options);
-  const char* name() const override { return "graph"; }
-  CUstream stream() const override { return stream_; }
-  absl::Status Run() override {
-    return driver_.Check(driver_.GraphLaunch(exec_, stream_), "cuGraphLaunch");
-  }
-
- private:
-  absl::Status AddNode(const Operation& operation, CUgraphNode* node);
-  absl::Status AddKernel(const LaunchWork& launch, CUgraphNode* node);
-  absl::Status AddEdges(const GraphOptions& options);
-
-  const device::Driver& driver_;
-  CUcontext context_;
-  const BoundProgram& program_;
-  CUstream stream_ = nullptr;
-  CUgraph graph_ = nullptr;
-  CUgraphExec exec_ = nullptr;
-  std::vector<CUgraphNode> nodes_;  // by operation
-};
+absl::Status GraphExecutor::Run() {
+  return driver_.Check(driver_.GraphLaunch(exec_, stream_), "cuGraphLaunch");
+}
 
 absl::Status GraphExecutor::AddKernel(const LaunchWork& launch,
                                       CUgraphNode* node) {
@@ -130,7 +107,7 @@ absl::Status GraphExecutor::AddEdges(const GraphOptions& options) {
       absl::StrCat("cuGraphAddDependencies of ", from.size(), " edges"));
 }
 
-absl::Status GraphExecutor::Init(const GraphOptions& options) {
+absl::Status GraphExecutor::Build(const GraphOptions& options) {
   if (absl::Status s =
           driver_.Check(driver_.StreamCreate(&stream_, CU_STREAM_NON_BLOCKING),
                         "cuStreamCreate");
@@ -151,7 +128,10 @@ absl::Status GraphExecutor::Init(const GraphOptions& options) {
     }
     nodes_.push_back(node);
   }
-  if (absl::Status s = AddEdges(options); !s.ok()) return s;
+  return AddEdges(options);
+}
+
+absl::Status GraphExecutor::Instantiate() {
   if (absl::Status s =
           driver_.Check(driver_.GraphInstantiateWithFlags(&exec_, graph_, 0),
                         absl::StrCat("cuGraphInstantiateWithFlags of ",
@@ -169,13 +149,13 @@ absl::Status GraphExecutor::Init(const GraphOptions& options) {
                        "cuStreamSynchronize after cuGraphUpload");
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Executor>> CreateGraphExecutor(
     const device::Driver& driver, CUcontext context,
     const BoundProgram& program, const GraphOptions& options) {
-  auto executor = std::make_unique<GraphExecutor>(driver, context, program);
-  if (absl::Status s = executor->Init(options); !s.ok()) return s;
+  auto executor =
+      std::make_unique<GraphExecutor>(driver, context, program, "graph");
+  if (absl::Status s = executor->Build(options); !s.ok()) return s;
+  if (absl::Status s = executor->Instantiate(); !s.ok()) return s;
   return executor;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/replay/modules.h"
 
+#include <algorithm>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
@@ -18,10 +20,17 @@ std::string NameOf(const ImageModule& module) {
 
 absl::StatusOr<std::unique_ptr<Modules>> Modules::Load(
     const device::Driver& driver, CUdevice device, const trace::Reader& reader,
-    const Program& program) {
+    const Program& program, const ModuleOptions& options) {
   auto modules = absl::WrapUnique(new Modules(driver));
-  for (const ImageModule& module : program.modules) {
-    absl::StatusOr<Loaded> loaded = modules->LoadImage(reader, module);
+  if (options.rewritable) {
+    modules->code_ = std::make_unique<ModuleCode>(driver, device);
+  }
+  for (uint32_t i = 0; i < program.modules.size(); ++i) {
+    const bool has_known_variables = std::any_of(
+        program.variables.begin(), program.variables.end(),
+        [i](const ModuleVariable& variable) { return variable.module == i; });
+    absl::StatusOr<Loaded> loaded =
+        modules->LoadImage(reader, program.modules[i], has_known_variables);
     if (!loaded.ok()) return loaded.status();
     modules->loaded_.push_back(*loaded);
   }
@@ -47,8 +56,16 @@ Modules::~Modules() {
   }
 }
 
+CUresult Modules::LoadBytes(const std::vector<uint8_t>& image, bool as_library,
+                            Loaded* loaded) const {
+  if (!as_library) return driver_.ModuleLoadData(&loaded->module, image.data());
+  return driver_.LibraryLoadData(&loaded->library, image.data(), nullptr,
+                                 nullptr, 0, nullptr, nullptr, 0);
+}
+
 absl::StatusOr<Modules::Loaded> Modules::LoadImage(const trace::Reader& reader,
-                                                   const ImageModule& module) {
+                                                   const ImageModule& module,
+                                                   bool has_known_variables) {
   if (module.kind == fb::ImageKind::kLtoIr) {
     return absl::UnimplementedError(absl::StrCat(
         NameOf(module), " is LTO-IR, which only a linker can load"));
@@ -71,18 +88,34 @@ absl::StatusOr<Modules::Loaded> Modules::LoadImage(const trace::Reader& reader,
   }
   images_.push_back(*std::move(bytes));
   const std::vector<uint8_t>& image = images_.back();
+  const bool as_library = module.library &&
+                          driver_.LibraryLoadData != nullptr &&
+                          driver_.LibraryGetKernel != nullptr &&
+                          driver_.KernelGetFunction != nullptr;
+  const char* call = as_library ? "cuLibraryLoadData" : "cuModuleLoadData";
   Loaded loaded;
   CUresult result;
-  const char* call;
-  if (module.library && driver_.LibraryLoadData != nullptr &&
-      driver_.LibraryGetKernel != nullptr &&
-      driver_.KernelGetFunction != nullptr) {
-    call = "cuLibraryLoadData";
-    result = driver_.LibraryLoadData(&loaded.library, image.data(), nullptr,
-                                     nullptr, 0, nullptr, nullptr, 0);
+  if (code_ == nullptr) {
+    result = LoadBytes(image, as_library, &loaded);
   } else {
-    call = "cuModuleLoadData";
-    result = driver_.ModuleLoadData(&loaded.module, image.data());
+    const std::vector<uint8_t>& preferred =
+        code_->BeforeLoad(image, has_known_variables);
+    result = LoadBytes(preferred, as_library, &loaded);
+    std::string refused;
+    if (result != CUDA_SUCCESS && code_->replaced()) {
+      refused = absl::StrCat("the driver refused its patched form (",
+                             driver_.ErrorName(result), ")");
+      loaded = {};
+      result = LoadBytes(image, as_library, &loaded);
+    }
+    code_->Loaded(refused);
+    if (const std::string why = code_->WhyAsRecorded(); !why.empty()) {
+      warnings_.push_back(absl::StrCat(NameOf(module),
+                                       " has variables and is loaded "
+                                       "unpatched, so its kernels stay as "
+                                       "they are: ",
+                                       why));
+    }
   }
   if (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
       result == CUDA_ERROR_INVALID_SOURCE) {
@@ -119,6 +152,12 @@ absl::Status Modules::LoadKernel(CUdevice device, const Program& program,
   const std::string where = absl::StrCat(
       "kernel ", kernel.name, " of ", NameOf(program.modules[kernel.module]));
   if (absl::Status s = driver_.Check(result, where); !s.ok()) return s;
+  if (code_ != nullptr) {
+    code_->SawFunction(function, kernel.module, kernel.name);
+    if (library_kernel != nullptr) {
+      code_->SawKernel(library_kernel, kernel.module, kernel.name);
+    }
+  }
   for (const Kernel::Attribute& attribute : kernel.attributes) {
     const auto id = static_cast<CUfunction_attribute>(attribute.id);
     const int value = static_cast<int>(attribute.value);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "heddle/trace.h"
 #include "runtime/device/driver.h"
+#include "runtime/replay/module_code.h"
 #include "runtime/replay/program.h"
 
 namespace heddle::replay {
@@ -23,6 +24,13 @@ struct MovedVariable {
   std::string name;
 };
 
+struct ModuleOptions {
+  // Keep what rewriting needs to know of each image (Modules::code). Images
+  // whose kernels use variables are then loaded in a patched form in place of
+  // the recorded one: all modes run that.
+  bool rewritable = false;
+};
+
 // The images of a program, loaded; its kernels with the attributes that the
 // recorded program had set.
 class Modules {
@@ -32,7 +40,8 @@ class Modules {
   // `driver` outlives the object.
   static absl::StatusOr<std::unique_ptr<Modules>> Load(
       const device::Driver& driver, CUdevice device,
-      const trace::Reader& reader, const Program& program);
+      const trace::Reader& reader, const Program& program,
+      const ModuleOptions& options = {});
   ~Modules();
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
@@ -40,6 +49,10 @@ class Modules {
   // By index in Program::kernels.
   CUfunction function(uint32_t kernel) const { return functions_[kernel]; }
   const std::vector<MovedVariable>& variables() const { return variables_; }
+  // Where the functions come from; nullptr unless asked for (`rewritable`).
+  ModuleCode* code() const { return code_.get(); }
+  // What a reader of the result must know.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   struct Loaded {
@@ -49,7 +62,10 @@ class Modules {
 
   explicit Modules(const device::Driver& driver) : driver_(driver) {}
   absl::StatusOr<Loaded> LoadImage(const trace::Reader& reader,
-                                   const ImageModule& module);
+                                   const ImageModule& module,
+                                   bool has_known_variables);
+  CUresult LoadBytes(const std::vector<uint8_t>& image, bool as_library,
+                     Loaded* loaded) const;
   absl::Status LoadKernel(CUdevice device, const Program& program,
                           const Kernel& kernel);
   absl::Status FindVariable(const ModuleVariable& variable);
@@ -57,9 +73,11 @@ class Modules {
   const device::Driver& driver_;
   // Kept for the modules' life: drivers may read them lazily.
   std::vector<std::vector<uint8_t>> images_;
+  std::unique_ptr<ModuleCode> code_;
   std::vector<Loaded> loaded_;  // by index in Program::modules
   std::vector<CUfunction> functions_;
   std::vector<MovedVariable> variables_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace heddle::replay

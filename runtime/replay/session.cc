@@ -36,7 +36,8 @@ absl::Status CheckDevice(const device::Driver& driver, CUdevice device,
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(
     const device::Driver& driver, const device::ScopedContext& context,
-    const trace::Reader& reader, const Program& program, Progress progress) {
+    const trace::Reader& reader, const Program& program, Progress progress,
+    const ModuleOptions& module_options) {
   auto session = absl::WrapUnique(
       new Session(driver, context, reader, program, std::move(progress)));
   if (absl::Status s = CheckDevice(driver, context.device(), program);
@@ -55,9 +56,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(
   if (!transfer.ok()) return transfer.status();
   session->transfer_ = *std::move(transfer);
   absl::StatusOr<std::unique_ptr<Modules>> modules =
-      Modules::Load(driver, context.device(), reader, program);
+      Modules::Load(driver, context.device(), reader, program, module_options);
   if (!modules.ok()) return modules.status();
   session->modules_ = *std::move(modules);
+  session->patched_ =
+      std::make_unique<rewrite::PatchedModules>(driver, /*cache=*/nullptr);
   session->Report(absl::StrCat("code: ", program.kernels.size(), " kernels of ",
                                program.modules.size(), " images"));
   absl::StatusOr<std::unique_ptr<BoundProgram>> bound = BoundProgram::Create(
@@ -90,6 +93,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(
 
 Session::~Session() {
   if (stream_ != nullptr) driver_.StreamDestroy(stream_);
+  if (patched_ != nullptr) patched_->UnloadAll();
 }
 
 absl::StatusOr<Session::Input> Session::LoadInput(uint64_t number) {
@@ -151,6 +155,16 @@ absl::StatusOr<std::unique_ptr<Executor>> Session::NewSerial() const {
 absl::StatusOr<std::unique_ptr<Executor>> Session::NewGraph(
     const GraphOptions& options) const {
   return CreateGraphExecutor(driver_, context_.context(), *bound_, options);
+}
+
+absl::StatusOr<RewrittenExecutor> Session::NewRewritten(
+    plan::Style style, const GraphOptions& options) const {
+  if (modules_->code() == nullptr) {
+    return absl::FailedPreconditionError(
+        "the session was not set up for rewriting");
+  }
+  return CreateRewrittenExecutor(driver_, context_, *bound_, *modules_->code(),
+                                 *patched_, style, options);
 }
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Session::NewCheckpoint(

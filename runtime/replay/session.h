@@ -18,7 +18,9 @@
 #include "runtime/replay/memory_image.h"
 #include "runtime/replay/modules.h"
 #include "runtime/replay/program.h"
+#include "runtime/replay/rewritten_executor.h"
 #include "runtime/replay/transfer.h"
+#include "runtime/rewrite/patched_modules.h"
 
 namespace heddle::replay {
 
@@ -38,7 +40,8 @@ class Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Create(
       const device::Driver& driver, const device::ScopedContext& context,
-      const trace::Reader& reader, const Program& program, Progress progress);
+      const trace::Reader& reader, const Program& program, Progress progress,
+      const ModuleOptions& modules = {});
 
   // Input 1 is what the trace holds, described memory filled with seeded data.
   // Others have other seeded data, and changed floating-point data where the
@@ -63,6 +66,10 @@ class Session {
   absl::StatusOr<std::unique_ptr<Executor>> NewSerial() const;
   absl::StatusOr<std::unique_ptr<Executor>> NewGraph(
       const GraphOptions& options = {}) const;
+  // The graph in its O1 form. For sessions with ModuleOptions::rewritable.
+  // Errors as CreateRewrittenExecutor.
+  absl::StatusOr<RewrittenExecutor> NewRewritten(
+      plan::Style style, const GraphOptions& options = {}) const;
 
   absl::StatusOr<std::unique_ptr<Checkpoint>> NewCheckpoint(
       const ExtentSet& extents) const;
@@ -77,6 +84,7 @@ class Session {
   const trace::Reader& reader() const { return reader_; }
   BoundProgram& bound() { return *bound_; }
   const BoundProgram& bound() const { return *bound_; }
+  const Modules& modules() const { return *modules_; }
   const MemoryImage& image() const { return *image_; }
   const Checkpoint& start() const { return *start_; }
   Transfer& transfer() { return *transfer_; }
@@ -104,6 +112,7 @@ class Session {
   std::unique_ptr<MemoryImage> image_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Modules> modules_;
+  std::unique_ptr<rewrite::PatchedModules> patched_;
   std::unique_ptr<BoundProgram> bound_;
   std::unique_ptr<Checkpoint> loaded_variables_;  // as the loader left them
   std::unique_ptr<Checkpoint> start_;

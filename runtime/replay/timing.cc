@@ -60,6 +60,11 @@ double Quantile(const std::vector<double>& sorted, double q) {
          (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
+// Half the range of the middle half.
+double Spread(const std::vector<double>& sorted) {
+  return (Quantile(sorted, 0.75) - Quantile(sorted, 0.25)) / 2;
+}
+
 }  // namespace
 
 void Summarize(Timing& timing) {
@@ -68,7 +73,17 @@ void Summarize(Timing& timing) {
   std::sort(sorted.begin(), sorted.end());
   timing.min_us = sorted.front();
   timing.median_us = Quantile(sorted, 0.5);
-  timing.spread_us = (Quantile(sorted, 0.75) - Quantile(sorted, 0.25)) / 2;
+  timing.spread_us = Spread(sorted);
+}
+
+Speedup CompareTimings(const Timing& baseline, const Timing& other) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(baseline.us.size(), other.us.size()); ++i) {
+    if (other.us[i] > 0) ratios.push_back(baseline.us[i] / other.us[i]);
+  }
+  if (ratios.empty() || other.median_us <= 0) return {};
+  std::sort(ratios.begin(), ratios.end());
+  return {baseline.median_us / other.median_us, Spread(ratios)};
 }
 
 absl::StatusOr<std::vector<Timing>> TimeExecutors(

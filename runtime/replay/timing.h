@@ -32,6 +32,17 @@ absl::StatusOr<std::vector<Timing>> TimeExecutors(
     Session& session, const std::vector<Executor*>& executors, int warm_up,
     int loop);
 
+// How many times as fast as `baseline` the other one is: 1.15 means that it
+// takes 1/1.15 of the time.
+struct Speedup {
+  double ratio = 0;   // of the medians
+  double spread = 0;  // half the range of the middle half of the ratios by turn
+};
+// For timings of one TimeExecutors call. Ratios of runs in the same turn let
+// what drifts slowly (clocks, heat) cancel out. All zeros if there is nothing
+// to compare.
+Speedup CompareTimings(const Timing& baseline, const Timing& other);
+
 // Fills in the statistics of `timing` from its values.
 void Summarize(Timing& timing);
 

@@ -9,7 +9,8 @@
 namespace heddle::replay {
 namespace {
 
-// Grain at which a difference of the graph counts as explained by serial runs.
+// Grain at which a difference of another form counts as explained by serial
+// runs.
 constexpr uint64_t kExplainBlock = 4096;
 // Above this, kernels are only watched where serial runs differ.
 constexpr uint64_t kMaxWatched = uint64_t{4} << 30;
@@ -71,10 +72,10 @@ class Comparison {
   std::unique_ptr<Checkpoint> result_;
 };
 
-RunDifference Unexplained(const RunDifference& graph,
+RunDifference Unexplained(const RunDifference& form,
                           const RunDifference& serial) {
-  return {graph.memory.Minus(serial.memory.Rounded(kExplainBlock)),
-          graph.outputs.Minus(serial.outputs.Rounded(kExplainBlock))};
+  return {form.memory.Minus(serial.memory.Rounded(kExplainBlock)),
+          form.outputs.Minus(serial.outputs.Rounded(kExplainBlock))};
 }
 
 void Add(RunDifference& into, const RunDifference& from) {
@@ -120,6 +121,23 @@ absl::StatusOr<std::vector<Finding>> Describe(Session& session,
   }
   if (findings.size() > max_findings) findings.resize(max_findings);
   return findings;
+}
+
+absl::Status Judge(Session& session, const RunDifference& difference,
+                   const RunDifference& serial, size_t max_findings,
+                   FormVerdict& verdict) {
+  const RunDifference left = Unexplained(difference, serial);
+  verdict.differing_bytes = left.bytes();
+  if (left.empty()) {
+    if (!difference.empty()) verdict.verdict = Verdict::kWithinSerial;
+    return absl::OkStatus();
+  }
+  verdict.verdict = Verdict::kDifferent;
+  absl::StatusOr<std::vector<Finding>> findings =
+      Describe(session, left, max_findings);
+  if (!findings.ok()) return findings.status();
+  verdict.findings = *std::move(findings);
+  return absl::OkStatus();
 }
 
 absl::Status FindKernels(Session& session, const RunDifference& serial,
@@ -201,6 +219,12 @@ const char* VerdictName(Verdict verdict) {
   return "unknown";
 }
 
+Verdict InputVerdict::verdict() const {
+  Verdict worst = Verdict::kIdentical;
+  for (const FormVerdict& form : forms) worst = std::max(worst, form.verdict);
+  return worst;
+}
+
 absl::StatusOr<VerifyResult> Verify(Session& session,
                                     const VerifyOptions& options) {
   VerifyResult result;
@@ -209,6 +233,8 @@ absl::StatusOr<VerifyResult> Verify(Session& session,
   absl::StatusOr<std::unique_ptr<Executor>> graph =
       session.NewGraph(options.graph);
   if (!graph.ok()) return graph.status();
+  std::vector<Executor*> forms = {graph->get()};
+  forms.insert(forms.end(), options.others.begin(), options.others.end());
   result.passed = true;
   // The first input last, so that the session ends with it.
   for (int number = options.inputs; number >= 1; --number) {
@@ -234,30 +260,36 @@ absl::StatusOr<VerifyResult> Verify(Session& session,
       return absl::OkStatus();
     };
     if (absl::Status s = run_serial(); !s.ok()) return s;
-    RunDifference graph_difference;
-    for (int i = 0; i < options.graph_runs; ++i) {
-      absl::StatusOr<RunDifference> run = comparison.Run(**graph);
-      if (!run.ok()) return run.status();
-      Add(graph_difference, *run);
-      ++verdict.graph_runs;
+    std::vector<RunDifference> differences(forms.size());
+    for (size_t f = 0; f < forms.size(); ++f) {
+      FormVerdict& form = verdict.forms.emplace_back();
+      form.name = forms[f]->name();
+      for (int i = 0; i < options.runs; ++i) {
+        absl::StatusOr<RunDifference> run = comparison.Run(*forms[f]);
+        if (!run.ok()) return run.status();
+        Add(differences[f], *run);
+        ++form.runs;
+      }
     }
-    RunDifference left = Unexplained(graph_difference, serial_difference);
-    while (!left.empty() && verdict.serial_runs < options.max_serial_runs) {
+    const auto explained = [&] {
+      return std::all_of(
+          differences.begin(), differences.end(),
+          [&](const RunDifference& difference) {
+            return Unexplained(difference, serial_difference).empty();
+          });
+    };
+    while (verdict.serial_runs < options.max_serial_runs && !explained()) {
       if (absl::Status s = run_serial(); !s.ok()) return s;
-      left = Unexplained(graph_difference, serial_difference);
     }
     verdict.serial_differing_bytes = serial_difference.bytes();
-    verdict.graph_differing_bytes = left.bytes();
-    if (!left.empty()) {
-      verdict.verdict = Verdict::kDifferent;
-      result.passed = false;
-      absl::StatusOr<std::vector<Finding>> findings =
-          Describe(session, left, options.max_findings);
-      if (!findings.ok()) return findings.status();
-      verdict.findings = *std::move(findings);
-    } else if (!graph_difference.empty()) {
-      verdict.verdict = Verdict::kWithinSerial;
+    for (size_t f = 0; f < forms.size(); ++f) {
+      if (absl::Status s = Judge(session, differences[f], serial_difference,
+                                 options.max_findings, verdict.forms[f]);
+          !s.ok()) {
+        return s;
+      }
     }
+    if (verdict.verdict() == Verdict::kDifferent) result.passed = false;
     if (number == 1 && !session.program().after.empty()) {
       if (absl::Status s = session.Reset(); !s.ok()) return s;
       if (absl::Status s = RunAndWait(session.driver(), **serial); !s.ok()) {

@@ -2,15 +2,17 @@
 #ifndef HEDDLE_RUNTIME_REPLAY_VERIFIER_H_
 #define HEDDLE_RUNTIME_REPLAY_VERIFIER_H_
 
-// Does a graph leave the same bytes as stream launches?
+// Do a graph, and what it was rewritten into, leave the same bytes as stream
+// launches?
 //
 // For each of two inputs, from the same starting memory: serial, serial again,
-// graph (several times: a missing edge need not show at once). All memory that
-// the trace knows of and all bytes copied to the host are compared.
+// each of the other forms (several times: a missing edge need not show at
+// once). All memory that the trace knows of and all bytes copied to the host
+// are compared.
 //
 // Kernels that are not repeatable (float atomics, races of their own) differ
 // between two serial runs as well. Where they do, in blocks of 4 KiB, a
-// difference of the graph proves nothing and is no failure; the kernels are
+// difference of another form proves nothing and is no failure; the kernels are
 // searched for and named.
 
 #include <cstdint>
@@ -51,12 +53,22 @@ struct UnrepeatableKernel {
   uint64_t bytes = 0;     // that differed, of all of them
 };
 
+// From good to bad.
 enum class Verdict {
   kIdentical,
   kWithinSerial,  // differs only where serial runs differ among themselves
   kDifferent,
 };
 const char* VerdictName(Verdict verdict);
+
+// How one way to run the step compares with stream launches.
+struct FormVerdict {
+  std::string name;  // of the executor
+  int runs = 0;
+  Verdict verdict = Verdict::kIdentical;
+  uint64_t differing_bytes = 0;   // beyond what serial runs explain
+  std::vector<Finding> findings;  // kDifferent: the first of them
+};
 
 struct InputVerdict {
   uint64_t input = 1;
@@ -65,15 +77,15 @@ struct InputVerdict {
   uint64_t written_bytes = 0;  // that the step changed
   uint64_t output_bytes = 0;   // copied to the host
   int serial_runs = 0;
-  int graph_runs = 0;
   uint64_t serial_differing_bytes = 0;  // between serial runs
-  Verdict verdict = Verdict::kIdentical;
-  uint64_t graph_differing_bytes = 0;  // beyond what serial runs explain
-  std::vector<Finding> findings;       // kDifferent: the first of them
+  std::vector<FormVerdict> forms;       // the graph, then options.others
   std::vector<UnrepeatableKernel> unrepeatable;
   // Serial runs differ and no kernel does so by itself: the order between
   // streams leaves something open.
   bool unexplained = false;
+
+  // The worst of all forms.
+  Verdict verdict() const;
 };
 
 // How memory after a serial run compares with what the program had.
@@ -85,11 +97,13 @@ struct OriginalVerdict {
 };
 
 struct VerifyOptions {
-  int graph_runs = 3;
+  int runs = 3;  // of each form
   int max_serial_runs = 8;
   int inputs = 2;
   size_t max_findings = 8;
   GraphOptions graph;
+  // Forms beside the plain graph, of the same session. Not owned.
+  std::vector<Executor*> others;
 };
 
 struct VerifyResult {

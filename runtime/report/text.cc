@@ -96,11 +96,15 @@ std::string ToText(const Report& report, bool launches) {
     absl::StrAppend(&out, report.conclusion, "\n");
   }
   if (!report.measurements.empty()) {
-    absl::StrAppendFormat(&out, "\n%-10s %12s %10s %10s %6s\n", "mode",
+    size_t width = 10;
+    for (const Measurement& m : report.measurements) {
+      width = std::max(width, m.name.size());
+    }
+    absl::StrAppendFormat(&out, "\n%-*s %12s %10s %10s %6s\n", width, "mode",
                           "median us", "+- us", "min us", "runs");
     for (const Measurement& m : report.measurements) {
-      absl::StrAppendFormat(&out, "%-10s %12.1f %10.1f %10.1f %6d\n", m.name,
-                            m.median_us, m.spread_us, m.min_us, m.runs);
+      absl::StrAppendFormat(&out, "%-*s %12.1f %10.1f %10.1f %6d\n", width,
+                            m.name, m.median_us, m.spread_us, m.min_us, m.runs);
     }
   }
   for (const Timeline& timeline : report.timelines) {

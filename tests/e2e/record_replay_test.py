@@ -102,6 +102,41 @@ class RecordReplay(unittest.TestCase):
         for seed in (2, 3, 4):
             self.replay(env=environment(HEDDLE_HOSTDEVICE_SEED=seed))
 
+    def test_the_rewritten_graph_gives_the_same_memory_in_any_order(self):
+        self.record("--graph", "--tokens", "4", flags=("--memory", "full"))
+        for seed in (1, 2, 3):
+            result = self.replay("--opt", "1", "--compare", env=environment(
+                HEDDLE_HOSTDEVICE_SEED=seed))
+            self.assertRegex(result.stdout, "O1 programmatic: "
+                             f"{LAUNCHES_PER_TOKEN} of {LAUNCHES_PER_TOKEN} "
+                             "kernels patched, ([1-9][0-9]*) of ")
+            self.assertRegex(result.stdout, r"O1 programmatic +[0-9.]+ .* x[0-9]"
+                             r"\.[0-9]+ \+- [0-9]")
+            self.assertIn("fastest: ", result.stdout)
+
+    def test_every_style_of_rewriting_gives_the_same_memory(self):
+        self.record("--tokens", "4", flags=("--memory", "full"))
+        for style in ("programmatic", "programmatic-early", "launch-order"):
+            with self.subTest(style=style):
+                result = self.replay("--opt", "1", "--style", style)
+                self.assertIn(f"O1 {style}: ", result.stdout)
+                self.assertNotIn("not run", result.stdout)
+
+    def test_a_missing_dependency_is_found_in_the_rewritten_graph(self):
+        if ON_GPU:
+            self.skipTest("a GPU may hide a missing dependency")
+        self.record("--graph", "--tokens", "2", flags=("--memory", "full"))
+        found = 0
+        for edge in range(0, 40, 8):
+            result = run(HEDDLE, "replay", self.trace, "--opt", "1", "--style",
+                         "programmatic", "--verify", "--loop", "0",
+                         "--drop-dependency", str(edge))
+            self.assertIn(result.returncode, (0, 1), result.stderr)
+            if result.returncode == 1:
+                self.assertIn("verify: FAILED", result.stdout)
+                found += "   O1 programmatic: DIFFERENT" in result.stdout
+        self.assertGreater(found, 0)
+
     def test_every_route_to_the_driver_is_recorded(self):
         for route in ("direct", "dlsym", "procaddress"):
             with self.subTest(route=route):

@@ -137,7 +137,103 @@ TEST_F(CliTest, OneModeAloneCanBeAskedFor) {
   EXPECT_EQ(result["timings"][0]["name"], "graph");
 }
 
+TEST_F(CliTest, TheRewrittenGraphIsVerifiedComparedAndReported) {
+  EXPECT_EQ(Replay("--opt 1 --style programmatic --compare --verify --loop 3"),
+            0)
+      << err_;
+  EXPECT_NE(out_.find("O1 programmatic: 10 of 10 kernels patched, 9 of 9 edges "
+                      "converted"),
+            std::string::npos)
+      << out_;
+  EXPECT_NE(out_.find("1 image with variables: patched in all modes"),
+            std::string::npos);
+  EXPECT_NE(out_.find("against graph"), std::string::npos);
+  EXPECT_NE(out_.find("\nO1 programmatic "), std::string::npos);
+  EXPECT_NE(out_.find("fastest: "), std::string::npos);
+  EXPECT_NE(out_.find("2 serial, 3 graph and 3 O1 programmatic runs"),
+            std::string::npos);
+  EXPECT_NE(out_.find("verify: passed"), std::string::npos);
+}
+
+TEST_F(CliTest, JsonHoldsTheRewritingToo) {
+  const std::string report = trace_.path() + ".json";
+  EXPECT_EQ(
+      Replay("--opt 1 --style programmatic-early --verify --json --loop 3 "
+             "--report " +
+             report),
+      0)
+      << err_;
+  const json result = json::parse(out_, nullptr, false);
+  ASSERT_TRUE(result.is_object()) << out_;
+  const json& rewriting = result["rewriting"];
+  EXPECT_EQ(rewriting["replaced_modules"], 1);
+  ASSERT_EQ(rewriting["forms"].size(), 1U);
+  const json& form = rewriting["forms"][0];
+  EXPECT_EQ(form["run"], true);
+  EXPECT_EQ(form["style"], "programmatic-early");
+  EXPECT_EQ(form["nodes"], 10);
+  EXPECT_EQ(form["patched"], 10);
+  EXPECT_EQ(form["converted"], 9);
+  ASSERT_EQ(result["timings"].size(), 3U);
+  const json& graph = result["timings"][1];
+  const json& rewritten = result["timings"][2];
+  EXPECT_EQ(rewritten["name"], "O1 programmatic-early");
+  EXPECT_FALSE(graph.contains("against_graph"));
+  EXPECT_DOUBLE_EQ(
+      rewritten["against_graph"]["ratio"].get<double>(),
+      graph["median_us"].get<double>() / rewritten["median_us"].get<double>());
+  EXPECT_EQ(rewriting["fastest"], graph["median_us"] <= rewritten["median_us"]
+                                      ? graph["name"]
+                                      : rewritten["name"]);
+  const json& input = result["verify"]["inputs"][0];
+  ASSERT_EQ(input["forms"].size(), 2U);
+  EXPECT_EQ(input["forms"][1]["name"], "O1 programmatic-early");
+  EXPECT_EQ(input["forms"][1]["verdict"], "identical");
+  const json timelines = json::parse(ReadFile(report))["timelines"];
+  ASSERT_EQ(timelines.size(), 3U);
+  EXPECT_EQ(timelines[2]["name"], "O1 programmatic-early");
+  std::remove(report.c_str());
+}
+
+TEST_F(CliTest, AutomaticStyleSaysOfEachFormWhatBecameOfIt) {
+  EXPECT_EQ(Replay("--opt 1 --json --loop 2"), 0) << err_;
+  const json result = json::parse(out_, nullptr, false);
+  const json& forms = result["rewriting"]["forms"];
+  ASSERT_EQ(forms.size(), 2U) << out_;
+  EXPECT_EQ(forms[0]["name"], "O1 programmatic");
+  EXPECT_EQ(forms[0]["run"], true);
+  EXPECT_EQ(forms[1]["name"], "O1 launch-order");
+  size_t run = 0;
+  for (const json& form : forms) {
+    run += form["run"] == true ? 1 : 0;
+    EXPECT_EQ(form["run"] == true, !form.contains("reason"));
+  }
+  EXPECT_EQ(result["timings"].size(), 2 + run);
+}
+
+TEST_F(CliTest, ARewrittenGraphWithoutAnEdgeFailsWithExitCodeOne) {
+  int failed = 0;
+  for (int edge = 0; edge < 9; ++edge) {
+    const int code = Replay(
+        "--opt 1 --style programmatic --verify --loop 0 --drop-dependency " +
+        std::to_string(edge));
+    ASSERT_LE(code, 1) << err_;
+    if (code == 1 &&
+        out_.find("   O1 programmatic: DIFFERENT") != std::string::npos) {
+      EXPECT_NE(out_.find("verify: FAILED"), std::string::npos);
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0);
+}
+
 TEST_F(CliTest, MistakesAreExitCodeTwoAndSayWhatToDo) {
+  EXPECT_EQ(Replay("--opt 4"), 2);
+  EXPECT_EQ(Replay("--style programmatic"), 2);
+  EXPECT_NE(err_.find("--opt 1"), std::string::npos) << err_;
+  EXPECT_EQ(Replay("--opt 1 --style sideways"), 2);
+  EXPECT_EQ(Replay("--compare --loop 0"), 2);
+  EXPECT_EQ(Replay("--compare --mode serial"), 2);
   EXPECT_EQ(Replay("--report picture.pdf"), 2);
   EXPECT_NE(err_.find(".svg"), std::string::npos) << err_;
   EXPECT_EQ(Replay("--step 7"), 2);

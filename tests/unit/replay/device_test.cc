@@ -104,8 +104,8 @@ class DeviceTest : public testing::Test {
     auto context = device::ScopedContext::Create(HostDevice(), 0);
     if (!context.ok()) return context.status();
     context_ = *std::move(context);
-    auto session = Session::Create(HostDevice(), *context_, *reader_, program_,
-                                   nullptr);
+    auto session =
+        Session::Create(HostDevice(), *context_, *reader_, program_, nullptr);
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
     return absl::OkStatus();
@@ -162,7 +162,7 @@ TEST_F(DeviceTest, VerificationPassesOnTwoDifferentInputs) {
   EXPECT_TRUE(result.passed);
   ASSERT_EQ(result.inputs.size(), 2U);
   for (const InputVerdict& verdict : result.inputs) {
-    EXPECT_EQ(verdict.verdict, Verdict::kIdentical);
+    EXPECT_EQ(verdict.verdict(), Verdict::kIdentical);
     EXPECT_EQ(verdict.serial_differing_bytes, 0U);
     EXPECT_GT(verdict.written_bytes, kBytes);
   }
@@ -182,12 +182,13 @@ TEST_F(DeviceTest, AMissingEdgeIsFoundAndItsVictimIsNamed) {
   for (size_t edge = 0; edge < edges; ++edge) {
     VerifyOptions options;
     options.graph.drop_dependency = static_cast<int64_t>(edge);
-    options.graph_runs = 60;  // in some of which the order is wrong
+    options.runs = 60;  // in some of which the order is wrong
     const VerifyResult result = MustVerify(options);
     EXPECT_FALSE(result.passed) << "edge " << edge;
-    ASSERT_FALSE(result.inputs[0].findings.empty());
-    EXPECT_GT(result.inputs[0].graph_differing_bytes, 0U);
-    EXPECT_EQ(result.inputs[0].findings[0].writer.rfind("test_", 0), 0U);
+    ASSERT_FALSE(result.inputs[0].forms[0].findings.empty());
+    EXPECT_GT(result.inputs[0].forms[0].differing_bytes, 0U);
+    EXPECT_EQ(result.inputs[0].forms[0].findings[0].writer.rfind("test_", 0),
+              0U);
   }
 }
 
@@ -198,7 +199,7 @@ TEST_F(DeviceTest, AKernelThatDoesNotRepeatIsNamedAndIsNoFailure) {
   ASSERT_EQ(Open(), absl::OkStatus());
   const VerifyResult result = MustVerify();
   EXPECT_TRUE(result.passed);
-  EXPECT_EQ(result.inputs[0].verdict, Verdict::kWithinSerial);
+  EXPECT_EQ(result.inputs[0].verdict(), Verdict::kWithinSerial);
   ASSERT_EQ(result.inputs[0].unrepeatable.size(), 1U);
   EXPECT_EQ(result.inputs[0].unrepeatable[0].name, "test_clock");
   EXPECT_EQ(result.inputs[0].unrepeatable[0].launches, 1U);
@@ -211,7 +212,7 @@ TEST_F(DeviceTest, ARaceOfTheGraphIsNotExcusedByAnUnrepeatableKernelElsewhere) {
   ASSERT_EQ(Open(), absl::OkStatus());
   VerifyOptions options;
   options.graph.drop_dependency = 2;
-  options.graph_runs = 60;
+  options.runs = 60;
   EXPECT_FALSE(MustVerify(options).passed);
 }
 

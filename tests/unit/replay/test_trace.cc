@@ -31,14 +31,16 @@ std::unique_ptr<fb::Stamp> TestTrace::Now() {
 
 void TestTrace::Image(const std::vector<uint8_t>& bytes, fb::ImageKind kind,
                       int compute_major, int compute_minor) {
-  fb::DeviceT device;
-  device.name = "test device";
-  device.compute_major = compute_major;
-  device.compute_minor = compute_minor;
-  Add(device);
+  if (modules_++ == 0) {
+    fb::DeviceT device;
+    device.name = "test device";
+    device.compute_major = compute_major;
+    device.compute_minor = compute_minor;
+    Add(device);
+  }
   const trace::Hash128 hash = Blob(bytes);
   fb::ImageT image;
-  image.id = 1;
+  image.id = modules_;
   image.kind = kind;
   image.hash = std::make_unique<fb::Hash128>(hash.lo, hash.hi);
   image.size = bytes.size();
@@ -46,8 +48,8 @@ void TestTrace::Image(const std::vector<uint8_t>& bytes, fb::ImageKind kind,
   Add(image);
   fb::ModuleT module;
   module.stamp = Now();
-  module.id = 1;
-  module.image = 1;
+  module.id = modules_;
+  module.image = modules_;
   Add(module);
 }
 
@@ -56,7 +58,7 @@ uint32_t TestTrace::Kernel(const std::string& name,
   fb::KernelT kernel;
   kernel.id = ++kernels_;
   kernel.name = name;
-  kernel.module_id = 1;
+  kernel.module_id = modules_;
   uint32_t end = 0;
   for (const uint32_t size : sizes) {
     end = (end + size - 1) / size * size;

@@ -31,7 +31,8 @@ class TestTrace {
     return writer_->AppendBlob(bytes);
   }
 
-  // The device and image that the kernels below belong to.
+  // The device and image that the kernels below belong to. Called again, the
+  // image of another module of the same device.
   void Image(const std::vector<uint8_t>& bytes, fb::ImageKind kind,
              int compute_major, int compute_minor);
   uint32_t Kernel(const std::string& name, const std::vector<uint32_t>& sizes);
@@ -83,6 +84,7 @@ class TestTrace {
   std::string path_;
   std::unique_ptr<trace::Writer> writer_;
   uint64_t time_ns_ = 0;
+  uint32_t modules_ = 0;
   uint32_t kernels_ = 0;
   uint32_t snapshots_ = 0;
 };
