@@ -8,6 +8,11 @@ the trace replay to identical memory, as stream launches and as one graph. The
 processes differ by the preloaded library alone, so a ratio is of medians over
 interleaved processes. Writes one file in the format of the project's results.
 
+Python programs differ from process to process by more than recording costs. For
+them there is a second job, interleave-WORKLOAD: blocks of steps past the
+recorder, with recording armed and with every step written, in turn in one
+process (benchmarks/interleave.py).
+
 usage: record.py --build DIR --out DIR [--only WORKLOAD,...] [--rounds N]
 """
 
@@ -43,8 +48,13 @@ def workloads(build):
         "decode-cudart": ([str(build / "bin/decode_cudart"), "--stream-tokens",
                            "--bench", "3000",
                            "--tokens", "32", "--max-seq", "4096"], wall),
+        "decode-1b-cublas": ([decode, "--preset", "1b", "--dtype", "bf16",
+                              "--gemm", "cublas", "--stream-tokens", "--bench",
+                              "300", "--tokens", "32"], wall),
         "inception-b1": ([str(build / "bin/inception"), "--bench", "300"],
                          wall),
+        "inception-cudart-b1": ([str(build / "bin/inception_cudart"), "--bench",
+                                 "300"], wall),
         "foreign-cupy": ([sys.executable,
                           str(ROOT / "benchmarks/foreign/cupy_chain.py"),
                           "--steps", "200"], median),
@@ -56,9 +66,25 @@ def workloads(build):
             if pathlib.Path(row[0][0]).exists()}
 
 
+def interleaved_workloads():
+    """name -> command of a program with an --interleave mode."""
+    llama = [sys.executable, str(ROOT / "benchmarks/pytorch/llama.py"),
+             "--model", "1b", "--interleave", "36"]
+    foreign = [sys.executable, str(ROOT / "benchmarks/foreign")]
+    # Steps of less than a millisecond: longer blocks, for the first steps after
+    # a switch are slower.
+    short = ["--interleave", "60", "--block-steps", "40"]
+    return {
+        "llama-1b-eager-b1": llama + ["--mode", "eager"],
+        "llama-1b-graph-b1": llama + ["--mode", "graph", "--block-steps", "20"],
+        "foreign-cupy": [foreign[0], foreign[1] + "/cupy_chain.py"] + short,
+        "foreign-jax": [foreign[0], foreign[1] + "/jax_mlp.py"] + short,
+    }
+
+
 def outputs(result):
     """What the program computed, without what it measured."""
-    return {key: result[key] for key in ("digest", "tokens", "checksum")
+    return {key: result[key] for key in ("digest", "tokens", "checksums")
             if key in result}
 
 
@@ -138,6 +164,43 @@ class Suite:
                 "bit_identical": all(r == results["plain"][0]
                                      for r in results[mode]),
                 "serial_repeatable": repeatable,
+                "kernels": kernels(info), "patched": 0, "notes": notes})
+        return rows
+
+    def interleaved(self, name, command):
+        """Modes in turn in one process. Several processes are run; the row is
+        the one whose ratio is in the middle."""
+        trace = self.scratch / f"interleave-{name}.htrace"
+        runs = [self.run(command, "armed", trace)[0]["interleave"]
+                for _ in range(self.rounds)]
+        info = json.loads(subprocess.run(
+            [self.heddle, "info", "--json", str(trace)], text=True,
+            capture_output=True, check=True).stdout)
+        rows = []
+        for mode, note in (("attached", "recording armed but idle"),
+                           ("writing", "every step written, memory not kept")):
+            ratio = lambda run: run["modes"][mode]["paired_ratio"]
+            run = sorted(runs, key=ratio)[len(runs) // 2]
+            base = run["modes"]["detached"]
+            value = run["modes"][mode]
+            low, high = value["paired_ratio_bounds"]
+            notes = (
+                f"{note}; one process, {run['rounds']} blocks each of "
+                f"{run['block_steps']} steps, against steps that go past the "
+                f"recorder; ratio block by block {value['paired_ratio']:.4f}, "
+                f"median within [{low:.4f}, {high:.4f}] at 95 %; of all "
+                f"processes {[round(ratio(r), 4) for r in runs]}, detached "
+                f"{[round(r['modes']['detached']['median_us'], 1) for r in runs]}"
+                " us")
+            rows.append({
+                "workload": name, "against": "self", "level": "record",
+                "baseline_us": round(base["median_us"], 2),
+                "value_us": round(value["median_us"], 2),
+                "ratio": round(base["median_us"] / value["median_us"], 4),
+                "spread": round(value["spread_us"] / value["median_us"], 4),
+                "replays": run["rounds"] * run["block_steps"],
+                "bit_identical": value["same_outputs"],
+                "serial_repeatable": base["same_outputs"],
                 "kernels": kernels(info), "patched": 0, "notes": notes})
         return rows
 
@@ -246,6 +309,9 @@ def main():
                 for n in (1, 8)]
         jobs += [(workload, lambda w=workload, r=row: suite.measure(w, *r))
                  for workload, row in workloads(args.build.resolve()).items()]
+        jobs += [(f"interleave-{workload}",
+                  lambda w=workload, c=command: suite.interleaved(w, c))
+                 for workload, command in interleaved_workloads().items()]
         for workload, job in jobs:
             if wanted and workload not in wanted:
                 continue
