@@ -128,8 +128,8 @@ absl::StatusOr<int> Run(Invocation& call) {
       std::fprintf(stderr, "heddle: %s", GraphReportsToText(*reports).c_str());
     } else if (reports.ok() || absl::IsNotFound(reports.status())) {
       std::fprintf(stderr,
-                   "heddle: no graph of the program was seen; `heddle doctor "
-                   "-- PROGRAM` says why\n");
+                   "heddle: no CUDA graph of the program was seen; if it has "
+                   "some, `heddle doctor -- PROGRAM` says why\n");
     } else {
       std::fprintf(stderr, "heddle: %s\n",
                    std::string(reports.status().message()).c_str());

@@ -20,6 +20,20 @@ heddle_find_toolkit
 heddle_install_packages
 heddle_build
 
+# An independent reader of machine code, for tests of ours alone. Optional.
+if ! command -v nvdisasm >/dev/null; then
+  folder=$BUILD_DIR/python
+  if [ ! -d "$folder/nvidia" ]; then
+    say "getting nvdisasm from PyPI"
+    python3 -m pip install --quiet --target "$folder" \
+      nvidia-cuda-nvdisasm >/dev/null 2>&1 ||
+      echo "not available: tests that compare with nvdisasm will skip"
+  fi
+  for candidate in "$folder"/nvidia/*/bin; do
+    if [ -x "$candidate/nvdisasm" ]; then PATH=$candidate:$PATH; fi
+  done
+fi
+
 say "running the tests"
 if ! heddle_has_gpu; then echo "no GPU here: tests labelled gpu will skip"; fi
 ctest --test-dir "$BUILD_DIR" --output-on-failure -j "$JOBS" "$@"

@@ -156,7 +156,7 @@ namespace heddle::device {
 
 struct Driver {
 #define HEDDLE_DRIVER_MEMBER(member, symbol) \
-  decltype(&::symbol) member = nullptr;
+  decltype(&::symbol) member = nullptr;  // NOLINT(*-macro-parentheses): name
   HEDDLE_DRIVER_REQUIRED(HEDDLE_DRIVER_MEMBER)
   HEDDLE_DRIVER_OPTIONAL(HEDDLE_DRIVER_MEMBER)
 #undef HEDDLE_DRIVER_MEMBER

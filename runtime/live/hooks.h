@@ -18,12 +18,14 @@ using record::HookList;
 struct HookLayer {};
 
 // HEDDLE_LIVE_HOOK(list, cuGraphLaunch, GraphLaunch): like HEDDLE_HOOK.
+// NOLINTBEGIN(bugprone-macro-parentheses): names, not expressions.
 #define HEDDLE_LIVE_SYMBOL(symbol)                       \
   ::heddle::record::Symbol<#symbol, decltype(&::symbol), \
                            ::heddle::live::HookLayer>
 #define HEDDLE_LIVE_HOOK(list, symbol, function)         \
   ::heddle::record::AddHook<HEDDLE_LIVE_SYMBOL(symbol)>( \
       list, &function<HEDDLE_LIVE_SYMBOL(symbol)>)
+// NOLINTEND(bugprone-macro-parentheses)
 #define HEDDLE_LIVE_HOOK_PTSZ(list, symbol, function) \
   HEDDLE_LIVE_HOOK(list, symbol, function);           \
   HEDDLE_LIVE_HOOK(list, symbol##_ptsz, function)

@@ -7,8 +7,7 @@
 namespace heddle::live {
 namespace {
 
-// ---- capture: no trial while one is open
-// --------------------------------------
+// ---- capture: no trial while one is open ----
 
 void CaptureBegan(CUresult result) {
   if (result != CUDA_SUCCESS) return;
@@ -59,8 +58,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
   return result;
 }
 
-// ---- instantiation, update, end
-// -------------------------------------------------
+// ---- instantiation, update, end ----
 
 void Instantiated(CUgraphExec exec, CUgraph graph, uint64_t flags) {
   WithOptimizer([&](Optimizer& optimizer) {
@@ -122,8 +120,7 @@ CUresult ExecDestroy(CUgraphExec exec) {
   return S::Real(exec);
 }
 
-// ---- changes of single nodes
-// ------------------------------------------------------
+// ---- changes of single nodes ----
 
 template <typename Change>
 void Changed(CUgraphExec exec, Change change) {
@@ -226,8 +223,7 @@ struct DropHook<S, CUresult (*)(CUgraphExec, Args...)> {
   record::AddHook<HEDDLE_LIVE_SYMBOL(symbol)>( \
       list, &DropHook<HEDDLE_LIVE_SYMBOL(symbol), decltype(&::symbol)>::Hook)
 
-// ---- launch
-// -------------------------------------------------------------------------
+// ---- launch ----
 
 template <typename S>
 CUresult GraphLaunch(CUgraphExec exec, CUstream stream) {

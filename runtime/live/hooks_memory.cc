@@ -137,8 +137,7 @@ CUresult MemUnmap(CUdeviceptr address, size_t size) {
   return S::Real(address, size);
 }
 
-// ---- memory that others see too
-// -----------------------------------------------
+// ---- memory that others see too ----
 
 template <typename S, typename Fn>
 struct SharingHook;

@@ -30,6 +30,23 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
+// Kernels can start early from compute capability 9.0 on.
+absl::Status HasEarlyStart(const device::Driver& driver) {
+  CUdevice device = 0;
+  int major = 0;
+  if (driver.CtxGetDevice(&device) != CUDA_SUCCESS ||
+      driver.DeviceGetAttribute(&major,
+                                CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                device) != CUDA_SUCCESS) {
+    return absl::InternalError("no current device");
+  }
+  if (major >= 9) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "a device of compute capability ", major,
+      ".x cannot start kernels early (9.0 or newer can): level 1 is level 0 "
+      "here"));
+}
+
 // cuGraphInstantiate flags that leave open what a rewritten graph may look
 // like. Uploading early and freeing at launch (of graphs that allocate, which
 // are never rewritten) are the business of the program's own executable alone.
@@ -79,8 +96,12 @@ void LiveGraph::Finish() {
 }
 
 void LiveGraph::KeepOriginal(absl::string_view why) {
+  const bool was_used = settled() != nullptr;
   report_.style.clear();
   Settle(exec_, why);
+  if (was_used) return;  // a thread may be about to launch a variant
+  for (auto& variant : variants_) Drop(variant.get());
+  variants_.clear();
 }
 
 // ---- building ---------------------------------------------------------------
@@ -133,6 +154,9 @@ absl::Status LiveGraph::Build() {
   if ((flags_ & ~kKnownFlags) != 0) {
     return absl::UnimplementedError(
         absl::StrCat("instantiated with flags 0x", absl::Hex(flags_)));
+  }
+  if (absl::Status status = HasEarlyStart(driver_); !status.ok()) {
+    return status;
   }
   absl::StatusOr<rewrite::GraphModel> model =
       rewrite::ReadGraph(driver_, copy_, tools_.code);
@@ -423,6 +447,10 @@ CUresult LiveGraph::Trial(CUstream stream) {
       // The program's own launch failed; the error is the program's to see.
       result = program_result;
       KeepOriginal("the program's own launch failed");
+    } else if (!(*keeper)->has_result()) {
+      // The one launch that was asked for has happened, and nothing else.
+      KeepOriginal(
+          absl::StrCat("not verified: ", std::string(status.message())));
     } else {
       // As if nothing had happened: the state before, and one launch.
       const absl::Status restored = (*keeper)->Restore();

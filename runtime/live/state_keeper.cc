@@ -27,6 +27,12 @@ uint64_t AlignUp(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
+// Of a host range.
+uint8_t* HostBytes(const MemoryRange& range) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the program allocated it.
+  return reinterpret_cast<uint8_t*>(range.address);
+}
+
 }  // namespace
 
 #define HEDDLE_RETURN_IF_ERROR(expression)                    \
@@ -57,7 +63,7 @@ absl::StatusOr<ChunkKernels> ChunkKernels::Load(const device::Driver& driver) {
 
 absl::StatusOr<std::unique_ptr<StateKeeper>> StateKeeper::Save(
     const device::Driver& driver, const ChunkKernels& kernels,
-    std::vector<MemoryRange> ranges, uint64_t limit, CUstream stream) {
+    const std::vector<MemoryRange>& ranges, uint64_t limit, CUstream stream) {
   auto keeper = absl::WrapUnique(new StateKeeper(driver, kernels, stream));
   uint64_t total = 0;
   for (const MemoryRange& range : ranges) {
@@ -86,7 +92,7 @@ absl::StatusOr<std::unique_ptr<StateKeeper>> StateKeeper::Save(
     part.range = range;
     keeper->bytes_ += range.size;
     if (range.host) {
-      const auto* from = reinterpret_cast<const uint8_t*>(range.address);
+      const uint8_t* from = HostBytes(range);
       part.host_saved.assign(from, from + range.size);
     } else {
       part.saved = buffer;
@@ -145,7 +151,7 @@ absl::StatusOr<std::vector<uint64_t>> StateKeeper::Changed(const Part& part) {
 absl::Status StateKeeper::KeepResult() {
   for (Part& part : parts_) {
     if (part.range.host) {
-      const auto* now = reinterpret_cast<const uint8_t*>(part.range.address);
+      const uint8_t* now = HostBytes(part.range);
       part.host_result.assign(now, now + part.range.size);
       part.host_changed = part.host_result != part.host_saved;
       continue;
@@ -175,7 +181,9 @@ absl::Status StateKeeper::KeepResult() {
                       &count, &chunk_bytes, &bytes};
     HEDDLE_RETURN_IF_ERROR(Launch(kernels_.gather, count, params));
   }
-  return Synchronize();
+  HEDDLE_RETURN_IF_ERROR(Synchronize());
+  has_result_ = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<uint64_t>> StateKeeper::Mismatches(
@@ -207,8 +215,8 @@ template <typename Found>
 absl::Status StateKeeper::Compare(Found found) {
   for (Part& part : parts_) {
     if (part.range.host) {
-      if (std::memcmp(reinterpret_cast<const void*>(part.range.address),
-                      part.host_result.data(), part.range.size) != 0) {
+      if (std::memcmp(HostBytes(part.range), part.host_result.data(),
+                      part.range.size) != 0) {
         found(part, 0, -1);
       }
       continue;
@@ -291,8 +299,8 @@ absl::Status StateKeeper::RestoreChunks(const Part& part,
 absl::Status StateKeeper::Restore() {
   for (Part& part : parts_) {
     if (part.range.host) {
-      std::memcpy(reinterpret_cast<void*>(part.range.address),
-                  part.host_saved.data(), part.range.size);
+      std::memcpy(HostBytes(part.range), part.host_saved.data(),
+                  part.range.size);
       continue;
     }
     HEDDLE_RETURN_IF_ERROR(RestoreChunks(part, part.written));

@@ -49,7 +49,7 @@ class StateKeeper {
   // fit into `limit` bytes of device memory. Work goes to `stream`.
   static absl::StatusOr<std::unique_ptr<StateKeeper>> Save(
       const device::Driver& driver, const ChunkKernels& kernels,
-      std::vector<MemoryRange> ranges, uint64_t limit, CUstream stream);
+      const std::vector<MemoryRange>& ranges, uint64_t limit, CUstream stream);
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -65,6 +65,8 @@ class StateKeeper {
   // Back to the saved state: everything that any run so far has changed.
   absl::Status Restore();
 
+  // Whether KeepResult has succeeded. Before that Restore knows of no change.
+  bool has_result() const { return has_result_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t written_chunks() const;
   uint64_t unrepeatable_chunks() const { return unrepeatable_; }
@@ -111,6 +113,7 @@ class StateKeeper {
   uint64_t max_chunks_ = 0;
   uint64_t bytes_ = 0;
   uint64_t unrepeatable_ = 0;
+  bool has_result_ = false;
 };
 
 }  // namespace heddle::live

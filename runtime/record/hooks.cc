@@ -80,8 +80,7 @@ bool IsWork(std::string_view symbol) {
 void SwitchWorkHooks(const HeddleInterposer* interposer, bool hooked) {
   for (const HookDefinition& hook : AllHooks()) {
     if (!IsWork(hook.symbol) || *hook.real == nullptr) continue;
-    interposer->set_hook(hook.symbol,
-                         hooked ? hook.hook : Below(hook.symbol));
+    interposer->set_hook(hook.symbol, hooked ? hook.hook : Below(hook.symbol));
   }
 }
 

@@ -64,10 +64,12 @@ void AddHook(HookList* list, typename S::Fn hook) {
 
 // HEDDLE_HOOK(list, cuMemAlloc_v2, MemAlloc): `MemAlloc<S>` hooks the symbol.
 // Compiled with __CUDA_API_VERSION_INTERNAL, so that cuda.h does not rename.
+// NOLINTBEGIN(bugprone-macro-parentheses): names, not expressions.
 #define HEDDLE_HOOK(list, symbol, function)                    \
   ::heddle::record::AddHook<                                   \
       ::heddle::record::Symbol<#symbol, decltype(&::symbol)>>( \
       list, &function<::heddle::record::Symbol<#symbol, decltype(&::symbol)>>)
+// NOLINTEND(bugprone-macro-parentheses)
 // The symbol and its per-thread variant (_ptsz for calls that take a stream,
 // _ptds for those that use the default one).
 #define HEDDLE_HOOK_PTSZ(list, symbol, function) \

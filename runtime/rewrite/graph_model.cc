@@ -38,6 +38,8 @@ bool HasAttribute(const device::Driver& driver, CUgraphNode node,
     return false;
   }
   static constexpr uint8_t kZeros[sizeof(value)] = {};
+  // Any byte of any member, all of them zero before.
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   return std::memcmp(&value, kZeros, sizeof(value)) != 0;
 }
 
@@ -102,7 +104,7 @@ absl::Status ReadKernel(const device::Driver& driver, CodeSource* source,
       OwnedLaunch::Copy(driver, *function, params);
   planned->kernel = true;
   if (!launch.ok()) {
-    node->reason = std::string(launch.status().message());
+    node->reason = absl::StrCat(launch.status().message());
     return absl::OkStatus();
   }
   node->launch = *std::move(launch);
@@ -120,7 +122,7 @@ absl::Status ReadKernel(const device::Driver& driver, CodeSource* source,
   }
   absl::StatusOr<KernelSource> found = source->Find(*function);
   if (!found.ok()) {
-    node->reason = std::string(found.status().message());
+    node->reason = absl::StrCat(found.status().message());
     return absl::OkStatus();
   }
   node->source = *std::move(found);

@@ -23,7 +23,7 @@ bool FindTwins(GraphModel* model, const std::vector<cubin::Prologue>& prologue,
       (*twins)[i] = *twin;
       continue;
     }
-    node.reason = std::string(twin.status().message());
+    node.reason = absl::StrCat(twin.status().message());
     model->graph.nodes[i].patchable = false;
     complete = false;
   }

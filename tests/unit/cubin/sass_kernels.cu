@@ -62,9 +62,10 @@ extern "C" __global__ void bulk(void* global, uint32_t shared, uint32_t size,
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1], %2, [%3];" ::"r"(shared),
       "l"(global), "r"(size), "r"(barrier));
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::
-                   "l"(global),
-               "r"(shared), "r"(size));
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+          global),
+      "r"(shared), "r"(size));
   asm volatile(
       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
       "[%0], [%1], %2;" ::"l"(global),
@@ -93,9 +94,10 @@ extern "C" __global__ void tensor(const __grid_constant__ TensorMap map,
       "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
       "[%0, {%1, %2}], [%3];" ::"l"(&map),
       "r"(x), "r"(y), "r"(shared));
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];"
-               ::"l"(&map),
-               "r"(x), "r"(y));
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(
+          &map),
+      "r"(x), "r"(y));
 }
 
 extern "C" __global__ void cluster(uint32_t address, uint32_t barrier,
