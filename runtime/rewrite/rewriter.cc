@@ -150,7 +150,11 @@ absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
   result.summary.launch_order = plan.launch_order;
   std::map<std::string, uint32_t> reasons;
   for (size_t i = 0; i < model->nodes.size(); ++i) {
-    if (twins[i] != nullptr) ++result.summary.patched;
+    if (twins[i] != nullptr) {
+      ++result.summary.patched;
+    } else if (model->graph.nodes[i].patchable) {
+      ++reasons["no edge of theirs needs a prologue"];
+    }
     if (!model->nodes[i].reason.empty()) ++reasons[model->nodes[i].reason];
   }
   for (const auto& [reason, count] : reasons) {
