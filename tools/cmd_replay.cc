@@ -86,7 +86,7 @@ absl::StatusOr<int> Run(Invocation& call) {
   for (const std::string& path : reports) {
     if (path == "-") continue;
     if (absl::Status s = report::CheckReportName(path); !s.ok()) {
-      return call.UsageError(std::string(s.message()));
+      return call.UsageError(s.message());
     }
   }
   if (opt != 0 && opt != 1) {

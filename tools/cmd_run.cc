@@ -132,7 +132,7 @@ absl::StatusOr<int> Run(Invocation& call) {
                    "some, `heddle doctor -- PROGRAM` says why\n");
     } else {
       std::fprintf(stderr, "heddle: %s\n",
-                   std::string(reports.status().message()).c_str());
+                   absl::StrCat(reports.status().message()).c_str());
     }
   }
   return *status;

@@ -25,6 +25,7 @@ heddle_build heddle heddle_preload heddle_runtime heddle_hostdevice decode \
 
 OUT=$BUILD_DIR/demo
 mkdir -p "$OUT"
+rm -f "$OUT/graphs.jsonl"
 if heddle_has_gpu && [ "${1:-}" != "--host" ]; then
   say "on the GPU: $(nvidia-smi -L | head -1)"
 else
@@ -52,4 +53,7 @@ say "replay one step: as stream launches, as one graph; verify; report"
 run "$HEDDLE" replay "$TRACE" --verify --report "$OUT/report.txt"
 head -30 "$OUT/report.txt"
 "$HEDDLE" replay "$TRACE" --loop 5 --report "$OUT/report.svg" >/dev/null 2>&1
+say "run the program with its CUDA graph rewritten: the same tokens"
+run "$HEDDLE" run -O1 --report "$OUT/graphs.jsonl" -- "$BUILD_DIR/bin/decode" \
+  --graph --tokens 16 --check
 say "done: $OUT/report.txt, and as a picture $OUT/report.svg"

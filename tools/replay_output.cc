@@ -68,7 +68,7 @@ json RewritingJson(const Rewriting& rewriting) {
       item["reason"] = form.skipped;
     } else {
       const rewrite::RewriteSummary& s = form.summary;
-      item.update({{"style", std::string(rewrite::StyleName(s.style))},
+      item.update({{"style", absl::StrCat(rewrite::StyleName(s.style))},
                    {"nodes", s.nodes},
                    {"kernels", s.kernels},
                    {"patched", s.patched},

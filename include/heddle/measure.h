@@ -2,10 +2,10 @@
 #ifndef HEDDLE_MEASURE_H_
 #define HEDDLE_MEASURE_H_
 
-/* What recording costs, measured inside one process.
+/* What recording costs and what rewriting gains, measured inside one process.
  *
  * Two runs of one program differ by more than recording costs, so a comparison
- * of processes says little. libheddle_preload.so therefore exports one function
+ * of processes says little. libheddle_preload.so therefore exports a function
  * that leads the program's work past the recorder and back while it runs; a
  * benchmark alternates short blocks of steps. It is for measurement alone: a
  * trace that was switched has holes (each switch is a Note record in it).

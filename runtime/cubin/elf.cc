@@ -148,7 +148,7 @@ absl::Status AddKernel(const SectionMap& by_name, const GlobalInfo& info,
                        uint32_t symbol_index, const ElfSymbol& symbol,
                        Cubin* cubin) {
   Kernel kernel;
-  kernel.name = std::string(symbol.name);
+  kernel.name = absl::StrCat(symbol.name);
   kernel.text_section = symbol.symbol.st_shndx;
   kernel.text_offset = symbol.symbol.st_value;
   if (auto it = info.registers.find(symbol_index); it != info.registers.end()) {
@@ -184,7 +184,7 @@ absl::Status AddVariable(const ElfView& elf, const ElfSymbol& symbol,
   } else {
     return absl::OkStatus();
   }
-  variable.name = std::string(symbol.name);
+  variable.name = absl::StrCat(symbol.name);
   variable.size = symbol.symbol.st_size;
   const uint64_t start = symbol.symbol.st_value;
   if (section.header.sh_type != SHT_NOBITS) {

@@ -119,7 +119,7 @@ class Patcher {
       patch.name = kernel.name;
       absl::Status status = Plan(kernel, &patch);
       patch.patched = status.ok();
-      if (!status.ok()) patch.reason = std::string(status.message());
+      if (!status.ok()) patch.reason = absl::StrCat(status.message());
       result.kernels.push_back(std::move(patch));
     }
     absl::StatusOr<std::vector<uint8_t>> image = writer_.Write();

@@ -185,7 +185,7 @@ absl::StatusOr<HiddenParameter> PlanHiddenParameter(
     const size_t start = out.size();
     if (IsKparam(attribute.code)) {
       write_added();
-      KparamInfo param;
+      KparamInfo param{};
       ReadAt(attribute.value, 0, &param);
       if (attribute.code == NvInfoCode::kKparamInfo && second_form) {
         param.size = SecondFormWord(param.size);

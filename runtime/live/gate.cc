@@ -8,11 +8,24 @@ namespace heddle::live {
 // Gives the thread's slot back when the thread ends. Slots are never freed: the
 // closing thread walks them without a lock.
 struct Gate::SlotHolder {
-  Slot* slot = nullptr;
-  ~SlotHolder() {
-    if (slot != nullptr) slot->in_use.store(false, std::memory_order_release);
-  }
+  bool registered = false;
+  ~SlotHolder();
 };
+
+namespace {
+// Without destructors: other thread-local objects may still make driver calls
+// when the holder is gone. A slot that is taken then is never given back.
+thread_local void* t_slot = nullptr;
+thread_local bool t_ended = false;
+}  // namespace
+
+Gate::SlotHolder::~SlotHolder() {
+  if (t_slot != nullptr) {
+    static_cast<Slot*>(t_slot)->in_use.store(false, std::memory_order_release);
+  }
+  t_slot = nullptr;
+  t_ended = true;
+}
 
 Gate& Gate::Get() {
   static auto* gate = new Gate;
@@ -20,15 +33,19 @@ Gate& Gate::Get() {
 }
 
 Gate::Slot* Gate::ThreadSlot() {
-  thread_local SlotHolder holder;
-  if (holder.slot != nullptr) return holder.slot;
+  if (t_slot != nullptr) return static_cast<Slot*>(t_slot);
+  if (!t_ended) {
+    thread_local SlotHolder holder;
+    holder.registered = true;
+  }
   Gate& gate = Get();
   for (Slot* slot = gate.slots_.load(std::memory_order_acquire);
        slot != nullptr; slot = slot->next) {
     bool free = false;
     if (slot->in_use.compare_exchange_strong(free, true)) {
       slot->depth = 0;
-      return holder.slot = slot;
+      t_slot = slot;
+      return slot;
     }
   }
   auto* slot = new Slot;
@@ -36,7 +53,8 @@ Gate::Slot* Gate::ThreadSlot() {
   slot->next = gate.slots_.load(std::memory_order_relaxed);
   while (!gate.slots_.compare_exchange_weak(slot->next, slot)) {
   }
-  return holder.slot = slot;
+  t_slot = slot;
+  return slot;
 }
 
 Gate::Pass::Pass() {

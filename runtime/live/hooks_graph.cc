@@ -43,16 +43,23 @@ CUresult BeginCaptureToGraph(CUstream stream, CUgraph graph,
 }
 
 template <typename S>
-CUresult EndCapture(CUstream stream, CUgraph* graph) {
-  CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE;
+bool Captures(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   WithOptimizer([&](Optimizer& optimizer) {
-    CUstream handle =
-        stream == nullptr && S::kPerThread ? CU_STREAM_PER_THREAD : stream;
-    optimizer.driver().StreamIsCapturing(handle, &before);
+    optimizer.driver().StreamIsCapturing(
+        stream == nullptr && S::kPerThread ? CU_STREAM_PER_THREAD : stream,
+        &status);
   });
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+template <typename S>
+CUresult EndCapture(CUstream stream, CUgraph* graph) {
+  const bool before = Captures<S>(stream);
   const CUresult result = S::Real(stream, graph);
-  // An invalidated capture ends too, with an error.
-  if (before != CU_STREAM_CAPTURE_STATUS_NONE) {
+  // An invalidated capture ends with an error; a call from the wrong thread
+  // fails too, but leaves the capture open.
+  if (before && !Captures<S>(stream)) {
     WithOptimizer([](Optimizer& optimizer) { optimizer.CaptureEnded(); });
   }
   return result;

@@ -55,6 +55,13 @@ class LiveGraph {
   CUgraphExec settled() const { return use_.load(std::memory_order_acquire); }
   CUgraphExec original() const { return exec_; }
 
+  // Launches what is settled, or the program's own graph if `own`. The driver
+  // lets launches of one executable follow each other in whatever streams they
+  // are; here that also holds between the program's executable and the
+  // rewritten one. `capturing`: some stream captures, so the device cannot be
+  // waited for as a whole.
+  CUresult Launch(bool own, CUstream stream, bool capturing);
+
   // A launch that is a trial. Nothing else may run on the device (gate.h). The
   // launch the program asked for has happened when it returns, exactly once as
   // far as memory shows.
@@ -76,6 +83,8 @@ class LiveGraph {
   void Finish();
 
   std::mutex& mutex() { return mutex_; }
+  // Whether there are rewritten forms, in use or in trials. Needs the mutex.
+  bool has_forms() const { return !variants_.empty(); }
 
  private:
   struct Variant {
@@ -83,6 +92,7 @@ class LiveGraph {
     CUgraphExec exec = nullptr;
     rewrite::Rewritten rewritten;
     absl::flat_hash_map<uint64_t, uint32_t> index;  // node of `graph` -> index
+    std::vector<CUfunction> functions;              // the program's, by index
     double median_us = 0;
   };
 
@@ -101,6 +111,9 @@ class LiveGraph {
   absl::Status Time(StateKeeper* keeper, CUstream stream);
   void Choose();
   void Settle(CUgraphExec use, absl::string_view outcome);
+  // Whether a launch with `params` occupies what it was planned with.
+  bool SameResources(const Variant& variant, CUgraphNode node,
+                     const CUDA_KERNEL_NODE_PARAMS& params);
   // Applies a change to the copy and to every variant; a variant that does not
   // take it is dropped. `apply(copy_node)` and `apply(variant, node)`.
   void Mirror(CUgraphNode node, const char* call,
@@ -113,6 +126,9 @@ class LiveGraph {
   CUgraph copy_;
   const uint64_t flags_;
   std::atomic<CUgraphExec> use_{nullptr};
+  // What was launched last once settled, and where.
+  std::atomic<CUgraphExec> last_exec_{nullptr};
+  std::atomic<CUstream> last_stream_{nullptr};
 
   std::mutex mutex_;  // guards all below
   bool built_ = false;

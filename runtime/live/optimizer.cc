@@ -181,7 +181,7 @@ void Optimizer::AskedForVariable(uint64_t container) {
   std::shared_lock<std::shared_mutex> lock(mutex_);
   for (auto& [exec, graph] : graphs_) {
     std::lock_guard<std::mutex> graph_lock(graph->mutex());
-    if (graph->settled() != nullptr && graph->settled() != exec) {
+    if (graph->settled() != exec && graph->has_forms()) {
       graph->KeepOriginal("the program asked where variables of a module are");
     }
   }
@@ -271,27 +271,35 @@ CUresult Optimizer::Launch(CUgraphExec exec, CUstream stream) {
   const device::Driver& driver = trial_.driver;
   const std::shared_ptr<LiveGraph> live = Find(exec);
   if (live == nullptr) return driver.GraphLaunch(exec, stream);
-  if (CUgraphExec use = live->settled()) {
-    const bool own = own_graphs_.load(std::memory_order_relaxed);
-    return driver.GraphLaunch(own ? exec : use, stream);
+  const bool capturing = captures_.load(std::memory_order_acquire) > 0;
+  if (capturing) {
+    // The program may look at what it captures: its own graph.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.StreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE) {
+      return driver.GraphLaunch(exec, stream);
+    }
+  }
+  if (live->settled() != nullptr) {
+    return live->Launch(own_graphs_.load(std::memory_order_relaxed), stream,
+                        capturing);
   }
   // No trial while anything captures: it synchronizes, allocates and loads.
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (captures_.load(std::memory_order_acquire) > 0 ||
-      driver.StreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
-      capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-    return driver.GraphLaunch(exec, stream);
-  }
+  if (capturing) return driver.GraphLaunch(exec, stream);
   std::unique_lock<std::mutex> lock(live->mutex(), std::try_to_lock);
-  if (!lock.owns_lock() || live->settled() != nullptr ||
-      !Gate::Get().Close(kGatePatience)) {
-    CUgraphExec use = live->settled();
-    return driver.GraphLaunch(use == nullptr ? exec : use, stream);
+  if (lock.owns_lock() && live->settled() == nullptr &&
+      Gate::Get().Close(kGatePatience)) {
+    struct OpenGate {
+      ~OpenGate() { Gate::Get().Open(); }
+    } open_gate;
+    // A capture may have begun before the gate was closed.
+    if (captures_.load(std::memory_order_acquire) == 0) {
+      return live->Trial(stream);
+    }
   }
-  struct OpenGate {
-    ~OpenGate() { Gate::Get().Open(); }
-  } open_gate;
-  return live->Trial(stream);
+  return live->settled() == nullptr
+             ? driver.GraphLaunch(exec, stream)
+             : live->Launch(false, stream, captures_.load() > 0);
 }
 
 }  // namespace heddle::live

@@ -255,6 +255,7 @@ absl::Status StateKeeper::FindUnrepeatable() {
 
 absl::StatusOr<bool> StateKeeper::EqualsResult(std::string* difference) {
   uint64_t count = 0;
+  differences_.clear();
   HEDDLE_RETURN_IF_ERROR(
       Compare([&](Part& part, uint64_t chunk, int64_t position) {
         if (part.range.host) {
@@ -265,6 +266,7 @@ absl::StatusOr<bool> StateKeeper::EqualsResult(std::string* difference) {
           part.stray.insert(chunk);
           if (part.loose.contains(chunk)) return;
         }
+        differences_.insert(part.range.address + chunk * kChunkBytes);
         if (count++ == 0) {
           *difference = absl::StrCat(
               "0x", absl::Hex(part.range.address + chunk * kChunkBytes), " (",
@@ -308,6 +310,16 @@ absl::Status StateKeeper::Restore() {
         part, std::vector<uint64_t>(part.stray.begin(), part.stray.end())));
   }
   return Synchronize();
+}
+
+absl::Status StateKeeper::RestoreAll() {
+  for (Part& part : parts_) {
+    if (part.range.host) continue;
+    absl::StatusOr<std::vector<uint64_t>> changed = Changed(part);
+    if (!changed.ok()) return changed.status();
+    HEDDLE_RETURN_IF_ERROR(RestoreChunks(part, *changed));
+  }
+  return Restore();
 }
 
 uint64_t StateKeeper::written_chunks() const {

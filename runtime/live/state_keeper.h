@@ -62,8 +62,14 @@ class StateKeeper {
   // Whether memory now equals the kept result, except where serial runs differ
   // among themselves. `difference` says where not, for people.
   absl::StatusOr<bool> EqualsResult(std::string* difference);
-  // Back to the saved state: everything that any run so far has changed.
+  // Back to the saved state: what the runs that were looked at have changed.
   absl::Status Restore();
+  // The same for everything, also what other runs have changed: looks at all
+  // memory.
+  absl::Status RestoreAll();
+  // Addresses of the chunks in which the last comparison by EqualsResult found
+  // a difference.
+  const std::set<uint64_t>& differences() const { return differences_; }
 
   // Whether KeepResult has succeeded. Before that Restore knows of no change.
   bool has_result() const { return has_result_; }
@@ -114,6 +120,7 @@ class StateKeeper {
   uint64_t bytes_ = 0;
   uint64_t unrepeatable_ = 0;
   bool has_result_ = false;
+  std::set<uint64_t> differences_;
 };
 
 }  // namespace heddle::live

@@ -4,11 +4,10 @@
 // An edge P→C may be converted if
 // - it is a full edge between kernels. Copies, fills and host functions have
 //   neither ports nor prologues;
-// - C is patchable. Its prologue waits, which makes the converted edge as
-// strong
-//   as the full one (order.cc). So it never matters whether P is the last of
-//   C's ancestors: each converted edge orders its own two ends, the others
-//   follow by paths, and transitive edges are converted like any;
+// - C is patchable. Its prologue waits, which makes the converted edge no
+//   weaker than the full one (order.cc). So it never matters whether P is the
+//   last of C's ancestors: each converted edge orders its own two ends, the
+//   others follow by paths, and transitive edges are converted like any;
 // - neither P nor C takes part in overlap of the program's own that cannot be
 //   taken over (below). A consumer of P's may rely on when P starts and
 //   triggers, before P is complete: a trigger put before the program's own one

@@ -38,6 +38,7 @@
 
 namespace heddle::record {
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): there is one.
 class Recorder {
  public:
   // The process's recorder, or nullptr when nothing is recorded (any more, or

@@ -48,7 +48,7 @@ void ModuleCode::ReadImage(const std::vector<uint8_t>& image, bool host_writes,
   if (entry->code->with_state.empty()) return;
   absl::StatusOr<std::vector<uint8_t>> cubin = entry->code->Unpack();
   if (!cubin.ok()) {
-    entry->why_as_recorded = std::string(cubin.status().message());
+    entry->why_as_recorded = absl::StrCat(cubin.status().message());
     return;
   }
   absl::StatusOr<cubin::PatchedImage> patched =

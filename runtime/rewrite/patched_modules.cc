@@ -55,8 +55,8 @@ PatchedModules::Module& PatchedModules::Load(const Key& key,
     module.status = cubin.status();
     return module;
   }
-  absl::StatusOr<cubin::PatchedImage> image = cubin::PatchCubinCached(
-      *cubin, {.prologue = std::get<3>(key)}, cache_);
+  absl::StatusOr<cubin::PatchedImage> image =
+      cubin::PatchCubinCached(*cubin, {.prologue = std::get<3>(key)}, cache_);
   if (!image.ok()) {
     module.status = image.status();
     return module;

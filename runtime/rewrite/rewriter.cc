@@ -178,6 +178,7 @@ absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
     return status;
   }
   result.prologue = std::move(plan.prologue);
+  result.edges = std::move(plan.edges);
   return result;
 }
 

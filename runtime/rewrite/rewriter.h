@@ -38,6 +38,7 @@ struct Rewritten {
   // By node index: the prologue of the kernel that it launches now (kNone: the
   // program's own kernel).
   std::vector<cubin::Prologue> prologue;
+  std::vector<plan::Edge> edges;
 };
 
 // Rewrites `graph`, which heddle owns, in place; `model` is what ReadGraph said

@@ -28,6 +28,25 @@ int main(int, char** argv) {
 }
 """
 
+# C, without any library of heddle's.
+MEASURED = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include "heddle/measure.h"
+int main(void) {
+  int (*measure)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, "heddle_measure");
+  int (*own)(int) =
+      (int (*)(int))dlsym(RTLD_DEFAULT, "heddle_measure_own_graphs");
+  if (measure == NULL || own == NULL) {
+    printf("not there\\n");
+  } else {
+    printf("%d %d\\n", measure(HEDDLE_MEASURE_DETACHED) == HEDDLE_MEASURE_OFF,
+           own(1));
+  }
+  return 0;
+}
+"""
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C CXX)
@@ -61,6 +80,26 @@ class Install(unittest.TestCase):
             self.check([str(prefix / "bin/heddle"), "record", "-o", str(trace),
                         "--", str(BUILD / "bin/decode"), "--tokens", "2"],
                        env=env)
+            # Rewriting, with the runtime beside the preload library.
+            report = root / "r.jsonl"
+            env["HEDDLE_LEAST_GAIN"] = "0"
+            env["HEDDLE_CACHE_DIR"] = str(root / "cache")
+            self.check([str(prefix / "bin/heddle"), "run", "-O1", "--report",
+                        str(report), "--", str(BUILD / "bin/decode"),
+                        "--graph", "--tokens", "8"], env=env)
+            self.assertIn("rewritten", self.check(
+                [str(prefix / "bin/heddle"), "report", str(report)]))
+            (root / "measured.c").write_text(MEASURED)
+            self.check(["cc", "-std=c99", "-Wall", "-Werror",
+                        f"-I{prefix / 'include'}", str(root / "measured.c"),
+                        "-o", str(root / "measured"), "-ldl"])
+            self.assertEqual(self.check([str(root / "measured")]),
+                             "not there\n")
+            (preload,) = prefix.rglob("libheddle_preload.so")
+            self.assertEqual(
+                self.check([str(root / "measured")],
+                           env={**os.environ, "LD_PRELOAD": str(preload)}),
+                "1 -1\n")
             source = root / "consumer"
             source.mkdir()
             (source / "consumer.cc").write_text(CONSUMER)

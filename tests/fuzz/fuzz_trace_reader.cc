@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // libFuzzer target:
-//   cmake --preset fuzz && cmake --build --preset fuzz --target
-//   fuzz_trace_reader mkdir -p corpus && cp traces/*.htrace corpus
+//
+//   cmake --preset fuzz
+//   cmake --build --preset fuzz --target fuzz_trace_reader
+//   mkdir -p corpus
+//   cp traces/*.htrace corpus
 //   build-fuzz/bin/fuzz_trace_reader corpus -max_len=65536
 
 #include <cstddef>

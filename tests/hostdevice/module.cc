@@ -67,6 +67,7 @@ CUresult MakeGlobals(Module* module) {
     Allocation* allocation = nullptr;
     HD_TRY(Device::Get().memory().Allocate(
         variable.size, AllocationKind::kDevice, module->context, &allocation));
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): device memory is host memory.
     auto* data = reinterpret_cast<void*>(allocation->address);
     std::memset(data, 0, variable.size);
     if (!variable.initial.empty()) {

@@ -36,8 +36,7 @@ HEDDLE_HOST_KERNEL(follow) {
 HEDDLE_HOST_KERNEL(wander) {
   if (block->block_index[0] != 0) return;
   // Another element each time: as far from repeatable as can be.
-  const unsigned at =
-      heddle::live::g_wander_runs++ % Get<unsigned>(params, 1);
+  const unsigned at = heddle::live::g_wander_runs++ % Get<unsigned>(params, 1);
   ++Get<unsigned*>(params, 0)[at * Get<unsigned>(params, 2)];
 }
 
@@ -59,4 +58,11 @@ HEDDLE_HOST_KERNEL(pass_on) {
   const unsigned index = block->block_index[0];
   if (index >= Get<unsigned>(params, 2)) return;
   Get<unsigned*>(params, 0)[index] = Get<const unsigned*>(params, 1)[index] + 1;
+}
+
+HEDDLE_HOST_KERNEL(flicker) {
+  if (block->block_index[0] != 0) return;
+  const unsigned run = heddle::live::g_flicker_runs++;
+  *Get<unsigned*>(params, 0) =
+      (run * 2654435761u >> 16) % Get<unsigned>(params, 1) == 0 ? 1 : 0;
 }

@@ -23,8 +23,9 @@ struct Stateful {
 };
 inline Stateful g_stateful;
 
-// How many blocks of the kernel `wander` have run; chooses what it writes.
+// How many grids of these kernels have run: what they do depends on that.
 inline unsigned g_wander_runs = 0;
+inline unsigned g_flicker_runs = 0;
 
 }  // namespace heddle::live
 

@@ -32,3 +32,8 @@ extern "C" __global__ void wander(unsigned* memory, unsigned count,
                                   unsigned stride) {
   if (blockIdx.x == 0) ++memory[clock() % count * stride];
 }
+
+// Another result now and then.
+extern "C" __global__ void flicker(unsigned* out, unsigned period) {
+  if (blockIdx.x == 0) *out = clock() % period == 0 ? 1 : 0;
+}

@@ -16,8 +16,6 @@
 namespace heddle::live {
 namespace {
 
-void* Real(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol); }
-
 std::map<std::string, void*>& Hooks() {
   static auto* hooks = new std::map<std::string, void*>;
   return *hooks;
@@ -28,7 +26,7 @@ void InstallHooks() {
     HeddleInterposer made{};
     made.abi_version = HEDDLE_HOOK_ABI_VERSION;
     made.struct_size = sizeof(made);
-    made.real = Real;
+    made.real = RealSymbol;
     made.set_hook = [](const char* symbol, void* replacement) {
       Hooks()[symbol] = replacement;
       return 0;
@@ -36,8 +34,8 @@ void InstallHooks() {
     return made;
   }();
   static std::once_flag once;
-  std::call_once(
-      once, [] { record::InstallHooksBelow(&interposer, AllHooks()); });
+  std::call_once(once,
+                 [] { record::InstallHooksBelow(&interposer, AllHooks()); });
 }
 
 // Reports and patched images of this process.
@@ -55,14 +53,16 @@ const std::string& Folder() {
 
 }  // namespace
 
+void* RealSymbol(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol); }
+
 void* Route(const char* symbol) {
   const auto hook = Hooks().find(symbol);
-  return hook != Hooks().end() ? hook->second : Real(symbol);
+  return hook != Hooks().end() ? hook->second : RealSymbol(symbol);
 }
 
 device::Driver HostDriver() {
   absl::StatusOr<device::Driver> driver =
-      device::Driver::FromResolver(Real, "the host device");
+      device::Driver::FromResolver(RealSymbol, "the host device");
   EXPECT_TRUE(driver.ok()) << driver.status();
   if (!driver.ok()) return {};
   // On the host device an event may still be open when a later one of its
@@ -79,8 +79,8 @@ LiveOptions LiveTest::Options() {
   options.level = 1;
   options.verify_launches = 3;
   options.least_gain = 0;
-  options.styles = {plan::Style::kProgrammatic,
-                    plan::Style::kProgrammaticEarly, plan::Style::kLaunchOrder};
+  options.styles = {plan::Style::kProgrammatic, plan::Style::kProgrammaticEarly,
+                    plan::Style::kLaunchOrder};
   return options;
 }
 
@@ -141,8 +141,8 @@ CUdeviceptr LiveTest::Values(const Buffer& values) {
 
 Buffer LiveTest::ReadBack(CUdeviceptr address, size_t count) {
   Buffer values(count);
-  EXPECT_OK(LIVE(cuMemcpyDtoH)(values.data(), address,
-                               count * sizeof(unsigned)));
+  EXPECT_OK(
+      LIVE(cuMemcpyDtoH)(values.data(), address, count * sizeof(unsigned)));
   return values;
 }
 
@@ -153,8 +153,8 @@ void LiveTest::Place(const Program& program) {
 }
 
 void LiveTest::Write(uint32_t buffer, const Buffer& values) const {
-  EXPECT_OK(LIVE(cuMemcpyHtoD)(At(buffer), values.data(),
-                               kCount * sizeof(unsigned)));
+  EXPECT_OK(
+      LIVE(cuMemcpyHtoD)(At(buffer), values.data(), kCount * sizeof(unsigned)));
   // Else a kernel in a non-blocking stream may come before the data does.
   EXPECT_OK(LIVE(cuCtxSynchronize)());
 }
@@ -221,7 +221,7 @@ CUgraph LiveTest::Build(const Program& program,
   return graph;
 }
 
-CUgraph LiveTest::Capture(const Program& program) {
+CUgraph LiveTest::Capture(const Program& program, CUstreamCaptureMode mode) {
   CUgraph graph = nullptr;
   const auto event = [] {
     CUevent made = nullptr;
@@ -230,8 +230,7 @@ CUgraph LiveTest::Capture(const Program& program) {
   };
   std::vector<CUevent> events = {event()};
   std::vector<CUstream> streams;
-  EXPECT_OK(
-      LIVE(cuStreamBeginCapture)(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_OK(LIVE(cuStreamBeginCapture)(stream_, mode));
   EXPECT_OK(LIVE(cuEventRecord)(events[0], stream_));
   for (const Step& step : program.steps) {
     CUstream stream = nullptr;
@@ -247,8 +246,8 @@ CUgraph LiveTest::Capture(const Program& program) {
                                      to.params.blockDimX, 1, 1, 0, stream,
                                      to.pointers, nullptr));
     } else {
-      EXPECT_OK(LIVE(cuMemsetD32Async)(At(step.writes), step.salt, kCount,
-                                       stream));
+      EXPECT_OK(
+          LIVE(cuMemsetD32Async)(At(step.writes), step.salt, kCount, stream));
     }
     events.push_back(event());
     EXPECT_OK(LIVE(cuEventRecord)(events.back(), stream));

@@ -23,12 +23,13 @@ namespace heddle::live {
 
 // The hook on this ELF symbol, or the driver's own function.
 void* Route(const char* symbol);
+// The driver's own function.
+void* RealSymbol(const char* symbol);
 
 #define LIVE_TEXT_OF(symbol) #symbol
 #define LIVE_TEXT(symbol) LIVE_TEXT_OF(symbol)
-#define LIVE(symbol)                 \
-  reinterpret_cast<decltype(&symbol)>( \
-      ::heddle::live::Route(LIVE_TEXT(symbol)))
+#define LIVE(symbol) \
+  reinterpret_cast<decltype(&symbol)>(::heddle::live::Route(LIVE_TEXT(symbol)))
 
 // A driver table of the host device.
 device::Driver HostDriver();
@@ -77,7 +78,9 @@ class LiveTest : public DeviceTest {
   // Node by node, or by capture with a stream a node. `nodes` may be nullptr
   // and is filled in the order of the steps when built node by node.
   CUgraph Build(const Program& program, std::vector<CUgraphNode>* nodes);
-  CUgraph Capture(const Program& program);
+  CUgraph Capture(
+      const Program& program,
+      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   CUgraphExec Instantiate(CUgraph graph);
 
   // A kernel node behind `after` (nullptr: none).
@@ -93,8 +96,8 @@ class LiveTest : public DeviceTest {
     node.blockDimY = node.blockDimZ = 1;
     node.kernelParams = pointers;
     CUgraphNode made = nullptr;
-    EXPECT_OK(LIVE(cuGraphAddKernelNode)(
-        &made, graph, &after, after == nullptr ? 0 : 1, &node));
+    EXPECT_OK(LIVE(cuGraphAddKernelNode)(&made, graph, &after,
+                                         after == nullptr ? 0 : 1, &node));
     return made;
   }
   // `fold` from one buffer to another, both of kCount values.

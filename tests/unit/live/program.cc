@@ -81,7 +81,7 @@ Program Program::ForkJoin(uint32_t width, unsigned blocks) {
 Program Program::Any(Random& random, uint32_t max_nodes) {
   Program program;
   const uint32_t count = 2 + Below(random, max_nodes - 1);
-  program.buffers = count + 1;
+  program.buffers = 2 * count + 1;
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
   std::vector<std::vector<uint32_t>> readers(program.buffers);
   std::vector<std::vector<uint32_t>> writers(program.buffers);
@@ -103,12 +103,13 @@ Program Program::Any(Random& random, uint32_t max_nodes) {
     };
     std::vector<uint32_t> readable;
     std::vector<uint32_t> writable;
-    for (uint32_t i = 0; i < program.buffers; ++i) {
+    for (uint32_t i = 0; i <= count; ++i) {
       if (!ordered(writers[i])) continue;
       readable.push_back(i);
       if (i > 0 && ordered(readers[i])) writable.push_back(i);
     }
-    // There always is one: no more than `node` are taken by others.
+    // If none is, one of its own.
+    if (writable.empty()) writable.push_back(count + 1 + node);
     step.writes =
         writable[Below(random, static_cast<uint32_t>(writable.size()))];
     step.kernel = Below(random, 7) != 0;

@@ -88,21 +88,29 @@ TEST(Command, EveryVerbHasHelpWithItsFlagsInEightyColumns) {
 
 TEST(Command, UsageErrorsAreOneLineThatPointsToTheHelp) {
   for (const std::vector<std::string>& args :
-       std::vector<std::vector<std::string>>{{"info"},
-                                             {"info", "a", "b"},
-                                             {"info", "--jsno", "a"},
-                                             {"dump", "--calls"},
-                                             {"diff", "a"},
-                                             {"trim", "a"},
-                                             {"trim", "--step=1", "a"},
-                                             {"trim", "--step=-1", "-o", "b"},
-                                             {"pack", "--level=99", "a"},
-                                             {"convert", "--to=xml", "a"},
-                                             {"convert", "--step=1", "a"},
-                                             {"record"},
-                                             {"record", "--"},
-                                             {"record", "true"},
-                                             {"record", "--memory=x", "--"}}) {
+       std::vector<std::vector<std::string>>{
+           {"info"},
+           {"info", "a", "b"},
+           {"info", "--jsno", "a"},
+           {"dump", "--calls"},
+           {"diff", "a"},
+           {"trim", "a"},
+           {"trim", "--step=1", "a"},
+           {"trim", "--step=-1", "-o", "b"},
+           {"pack", "--level=99", "a"},
+           {"convert", "--to=xml", "a"},
+           {"convert", "--step=1", "a"},
+           {"record"},
+           {"record", "--"},
+           {"record", "true"},
+           {"record", "--memory=x", "--"},
+           {"run"},
+           {"run", "true"},
+           {"run", "-O2", "--", "true"},
+           {"run", "--verify=0", "--", "true"},
+           {"report"},
+           {"replay", "--opt=3", "a"},
+           {"replay", "--style=auto", "a"}}) {
     const Result result = RunTool(args);
     EXPECT_EQ(result.exit_code, kExitBadInput) << args[0];
     EXPECT_EQ(result.out, "") << args[0];
