@@ -662,11 +662,24 @@ void LiveGraph::KernelChanged(CUgraphNode node,
       });
 }
 
+// Trials to come must keep what the node writes now.
+void LiveGraph::SetPointers(CUgraphNode copied,
+                            std::vector<uint64_t> pointers) {
+  if (model_ == nullptr) return;
+  const auto index = model_->index.find(reinterpret_cast<uint64_t>(copied));
+  if (index != model_->index.end()) {
+    model_->nodes[index->second].pointers = std::move(pointers);
+  }
+}
+
 void LiveGraph::MemcpyChanged(CUgraphNode node, const CUDA_MEMCPY3D& params,
                               CUcontext context) {
   Mirror(
       node, "cuGraphExecMemcpyNodeSetParams",
       [&](CUgraphNode copied) {
+        SetPointers(copied, {params.srcDevice, params.dstDevice,
+                             reinterpret_cast<uint64_t>(params.srcHost),
+                             reinterpret_cast<uint64_t>(params.dstHost)});
         return driver_.GraphMemcpyNodeSetParams(copied, &params);
       },
       [&](Variant& variant, CUgraphNode in_variant) {
@@ -681,6 +694,7 @@ void LiveGraph::MemsetChanged(CUgraphNode node,
   Mirror(
       node, "cuGraphExecMemsetNodeSetParams",
       [&](CUgraphNode copied) {
+        SetPointers(copied, {params.dst});
         return driver_.GraphMemsetNodeSetParams(copied, &params);
       },
       [&](Variant& variant, CUgraphNode in_variant) {

@@ -111,6 +111,7 @@ class LiveGraph {
   absl::Status Time(StateKeeper* keeper, CUstream stream);
   void Choose();
   void Settle(CUgraphExec use, absl::string_view outcome);
+  void SetPointers(CUgraphNode copied, std::vector<uint64_t> pointers);
   // Whether a launch with `params` occupies what it was planned with.
   bool SameResources(const Variant& variant, CUgraphNode node,
                      const CUDA_KERNEL_NODE_PARAMS& params);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of the verifier: memory is compared and moved in chunks. The last
-// chunk of a range may be shorter. Pointers are aligned to 16 bytes, chunk
-// sizes multiples of 16.
+// chunk of a range may be shorter. Chunk sizes are multiples of 16; ranges may
+// begin anywhere, as variables of modules do.
 #include <cstdint>
 
 namespace {
@@ -13,10 +13,18 @@ __device__ uint64_t ChunkSize(uint64_t index, uint32_t chunk_bytes,
   return bytes - begin < chunk_bytes ? bytes - begin : chunk_bytes;
 }
 
+// How many units of 16 bytes both ranges can be read in: none if they are not
+// aligned, as variables of modules need not be.
+__device__ uint64_t Vectors(const void* a, const void* b, uint64_t bytes) {
+  const auto both =
+      reinterpret_cast<uint64_t>(a) | reinterpret_cast<uint64_t>(b);
+  return both % 16 == 0 ? bytes / 16 : 0;
+}
+
 // Whether any byte of the two ranges differs, told to every thread.
 __device__ bool Differs(const uint8_t* a, const uint8_t* b, uint64_t bytes) {
   bool different = false;
-  const uint64_t vectors = bytes / 16;
+  const uint64_t vectors = Vectors(a, b, bytes);
   const auto* a16 = reinterpret_cast<const uint4*>(a);
   const auto* b16 = reinterpret_cast<const uint4*>(b);
   for (uint64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
@@ -31,7 +39,7 @@ __device__ bool Differs(const uint8_t* a, const uint8_t* b, uint64_t bytes) {
 }
 
 __device__ void Copy(const uint8_t* from, uint8_t* to, uint64_t bytes) {
-  const uint64_t vectors = bytes / 16;
+  const uint64_t vectors = Vectors(from, to, bytes);
   const auto* from16 = reinterpret_cast<const uint4*>(from);
   auto* to16 = reinterpret_cast<uint4*>(to);
   for (uint64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
