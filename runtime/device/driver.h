@@ -124,6 +124,7 @@ namespace heddle::device {
   X(GraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams)       \
   X(GraphNodeSetEnabled, cuGraphNodeSetEnabled)                         \
   X(GraphExecUpdate, cuGraphExecUpdate_v2)                              \
+  X(MemGetAccess, cuMemGetAccess)                                       \
   X(EventQuery, cuEventQuery)                                           \
   X(GraphHostNodeGetParams, cuGraphHostNodeGetParams)                   \
   X(GraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph)         \

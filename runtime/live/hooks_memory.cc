@@ -118,7 +118,6 @@ CUresult MemMap(CUdeviceptr address, size_t size, size_t offset,
                 CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const Gate::Pass pass;
   const CUresult result = S::Real(address, size, offset, handle, flags);
-  // Kept aside once the program has access; see MemSetAccess.
   if (result == CUDA_SUCCESS) Add(address, size, fb::MemoryKind::kMapped);
   return result;
 }

@@ -53,6 +53,28 @@ class BlockFinder {
   std::vector<bool> hit_;
 };
 
+// Whether `device` can read `block`. A trial must not touch what another device
+// owns or nobody may access yet: a kernel that did would end the context.
+bool IsReadable(const device::Driver& driver, CUdevice device,
+                const record::MemoryBlock& block) {
+  if (block.kind == fb::MemoryKind::kManaged) return true;
+  if (block.kind == fb::MemoryKind::kMapped) {
+    CUmemLocation location{};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device;
+    unsigned long long access = 0;
+    return driver.MemGetAccess != nullptr &&
+           driver.MemGetAccess(&access, &location, block.address) ==
+               CUDA_SUCCESS &&
+           access != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  }
+  int owner = -1;
+  return driver.PointerGetAttribute != nullptr &&
+         driver.PointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                    block.address) == CUDA_SUCCESS &&
+         owner == device;
+}
+
 std::unique_ptr<cubin::PatchCache> OpenCache() {
   const std::string folder = cubin::PatchCache::DefaultFolder();
   return folder.empty() ? nullptr : cubin::PatchCache::Open(folder);
@@ -131,9 +153,24 @@ absl::StatusOr<std::vector<MemoryRange>> Optimizer::Reachable(
     }
     for (const uint64_t pointer : node.pointers) finder.Mark(pointer);
   }
+  CUdevice device = 0;
+  if (absl::Status status = trial_.driver.Check(
+          trial_.driver.CtxGetDevice(&device), "cuCtxGetDevice");
+      !status.ok()) {
+    return status;
+  }
   uint64_t total = 0;
-  for (const record::MemoryBlock& block : finder.blocks()) {
-    if (block.kind != fb::MemoryKind::kHost) total += block.size;
+  std::vector<bool> readable(finder.blocks().size());
+  for (size_t i = 0; i < finder.blocks().size(); ++i) {
+    const record::MemoryBlock& block = finder.blocks()[i];
+    if (block.kind == fb::MemoryKind::kHost) continue;
+    readable[i] = IsReadable(trial_.driver, device, block);
+    if (readable[i]) {
+      total += block.size;
+    } else if (finder.hit(i)) {
+      return absl::FailedPreconditionError(
+          "it has pointers to memory that this device cannot read");
+    }
   }
   // All device memory if that is possible: kernels also follow pointers that
   // they find in memory.
@@ -143,7 +180,7 @@ absl::StatusOr<std::vector<MemoryRange>> Optimizer::Reachable(
   for (size_t i = 0; i < finder.blocks().size(); ++i) {
     const record::MemoryBlock& block = finder.blocks()[i];
     const bool host = block.kind == fb::MemoryKind::kHost;
-    if (!finder.hit(i) && (host || !all)) continue;
+    if (!finder.hit(i) && (host || !all || !readable[i])) continue;
     if (host) host_bytes += block.size;
     ranges.push_back({block.address, block.size, host});
   }

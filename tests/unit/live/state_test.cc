@@ -28,6 +28,34 @@ TEST_F(LiveStateTest, CounterInDeviceMemory) {
   ExpectRewritten();
 }
 
+// Keeping it aside would be a fault: on the device that ends the context.
+TEST_F(LiveStateTest, MappedMemoryThatNobodyMayAccess) {
+  constexpr size_t kBytes = 32 << 20;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUdeviceptr address = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_OK(cuMemAddressReserve(&address, kBytes, 0, 0, 0));
+  EXPECT_OK(cuMemCreate(&handle, kBytes, &properties, 0));
+  EXPECT_OK(LIVE(cuMemMap)(address, kBytes, 0, handle, 0));
+  const CUdeviceptr counter = Values({0});
+  CUgraph graph = nullptr;
+  EXPECT_OK(LIVE(cuGraphCreate)(&graph, 0));
+  CUgraphNode node = Add(graph, nullptr, Kernel("count_up"), counter);
+  Add(graph, node, Kernel("count_up"), counter);
+  const CUgraphExec exec = Instantiate(graph);
+  for (unsigned launch = 1; launch <= kLaunches; ++launch) {
+    Launch(exec);
+    EXPECT_EQ(ReadBack(counter, 1), Buffer{2 * launch});
+  }
+  ExpectRewritten();
+  EXPECT_LT(Reports().back()["saved_bytes"], kBytes);
+  EXPECT_OK(LIVE(cuMemUnmap)(address, kBytes));
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_OK(cuMemAddressFree(address, kBytes));
+}
+
 TEST_F(LiveStateTest, VariablesOfTheModule) {
   const CUmodule module = LoadImage("stateful.cubin");
   size_t size = 0;
