@@ -93,6 +93,7 @@ class LiveGraph {
     rewrite::Rewritten rewritten;
     absl::flat_hash_map<uint64_t, uint32_t> index;  // node of `graph` -> index
     std::vector<CUfunction> functions;              // the program's, by index
+    std::vector<plan::BlockNeeds> needs;            // by index
     double median_us = 0;
   };
 

@@ -23,30 +23,6 @@ absl::Status Bad(const char* name, const std::string& value,
       absl::StrCat(name, "=", value, ": must be ", allowed));
 }
 
-absl::StatusOr<uint64_t> ParseBytes(const char* name, std::string text) {
-  const std::string whole = text;
-  uint64_t unit = 1;
-  switch (text.empty() ? '0' : text.back()) {
-    case 'K':
-      unit = uint64_t{1} << 10;
-      break;
-    case 'M':
-      unit = uint64_t{1} << 20;
-      break;
-    case 'G':
-      unit = uint64_t{1} << 30;
-      break;
-    default:
-      break;
-  }
-  if (unit != 1) text.pop_back();
-  uint64_t number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number > (uint64_t{1} << 60) / unit) {
-    return Bad(name, whole, "a number of bytes, with K, M or G behind it");
-  }
-  return number * unit;
-}
-
 }  // namespace
 
 absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment() {
@@ -64,9 +40,10 @@ absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment() {
     }
   }
   if (const std::string text = Variable("HEDDLE_VERIFY_BYTES"); !text.empty()) {
-    absl::StatusOr<uint64_t> bytes = ParseBytes("HEDDLE_VERIFY_BYTES", text);
-    if (!bytes.ok()) return bytes.status();
-    options.verify_bytes = *bytes;
+    if (!record::ParseBytes(text, &options.verify_bytes)) {
+      return Bad("HEDDLE_VERIFY_BYTES", text,
+                 "a number of bytes, with K, M or G behind it");
+    }
   }
   if (const std::string text = Variable("HEDDLE_LEAST_GAIN"); !text.empty()) {
     if (!absl::SimpleAtod(text, &options.least_gain) ||

@@ -41,6 +41,8 @@ struct BlockNeeds {
   uint32_t shared_bytes = 0;  // per block, static and dynamic
   uint32_t cluster_blocks = 1;
   bool cooperative = false;
+
+  friend bool operator==(const BlockNeeds&, const BlockNeeds&) = default;
 };
 
 // What a device offers. The defaults are those of sm_90; whoever knows the

@@ -26,31 +26,6 @@ absl::Status Bad(absl::string_view name, absl::string_view value,
       absl::StrCat(name, "=", value, ": expected ", allowed));
 }
 
-bool ParseBytes(absl::string_view text, uint64_t* bytes) {
-  uint64_t unit = 1;
-  if (!text.empty()) {
-    switch (absl::ascii_toupper(text.back())) {
-      case 'K':
-        unit = uint64_t{1} << 10;
-        break;
-      case 'M':
-        unit = uint64_t{1} << 20;
-        break;
-      case 'G':
-        unit = uint64_t{1} << 30;
-        break;
-      default:
-        break;
-    }
-    if (unit != 1) text.remove_suffix(1);
-  }
-  uint64_t number;
-  if (!absl::SimpleAtoi(text, &number)) return false;
-  if (number > UINT64_MAX / unit) return false;
-  *bytes = number * unit;
-  return true;
-}
-
 absl::Status ParseSteps(const std::string& text, RecordOptions* options) {
   if (text.empty() || text == "auto") return absl::OkStatus();
   if (text == "off") {
@@ -92,6 +67,31 @@ const char* Name(ImagePolicy policy) {
 }
 
 }  // namespace
+
+bool ParseBytes(absl::string_view text, uint64_t* bytes) {
+  uint64_t unit = 1;
+  if (!text.empty()) {
+    switch (absl::ascii_toupper(text.back())) {
+      case 'K':
+        unit = uint64_t{1} << 10;
+        break;
+      case 'M':
+        unit = uint64_t{1} << 20;
+        break;
+      case 'G':
+        unit = uint64_t{1} << 30;
+        break;
+      default:
+        break;
+    }
+    if (unit != 1) text.remove_suffix(1);
+  }
+  uint64_t number;
+  if (!absl::SimpleAtoi(text, &number)) return false;
+  if (number > UINT64_MAX / unit) return false;
+  *bytes = number * unit;
+  return true;
+}
 
 int RankFromEnvironment() {
   for (const char* name :

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace heddle::record {
 
@@ -50,6 +51,10 @@ struct RecordOptions {
 
 // InvalidArgument names the variable, its value and what is allowed.
 absl::StatusOr<RecordOptions> OptionsFromEnvironment();
+
+// A number of bytes, with K, M or G (1024^n) behind it or not. False if it is
+// none, or too large for 64 bits.
+bool ParseBytes(absl::string_view text, uint64_t* bytes);
 
 // %p process id, %h host name, %r rank (0 without one), %% a percent sign.
 std::string ExpandPath(const std::string& pattern, int rank);

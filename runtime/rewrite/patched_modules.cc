@@ -20,8 +20,6 @@ constexpr CUfunction_attribute kAttributes[] = {
     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
 };
 
-absl::string_view Text(const std::string& text) { return text; }
-
 }  // namespace
 
 absl::Status PatchedModules::CopyAttributes(CUfunction from,
@@ -107,7 +105,7 @@ absl::StatusOr<CUfunction> PatchedModules::Get(const KernelSource& source,
   if (!module.status.ok()) return module.status;
   if (const auto reason = module.reasons.find(source.name);
       reason != module.reasons.end()) {
-    return absl::FailedPreconditionError(Text(reason->second));
+    return absl::FailedPreconditionError(reason->second);
   }
   CUfunction& function = module.functions[source.name];
   if (function == nullptr) {
