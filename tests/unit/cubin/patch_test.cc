@@ -2,10 +2,12 @@
 #include "runtime/cubin/patch.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -304,8 +306,12 @@ TEST(PatchTest, TheVersionNamesTheStubs) {
 // nvdisasm of the toolkit, or of the PyPI package nvidia-cuda-nvdisasm by way
 // of HEDDLE_NVDISASM. Returns what it prints, empty if it fails.
 std::string Disassemble(const std::vector<uint8_t>& image) {
-  const char* tool = std::getenv("HEDDLE_NVDISASM");
-  const std::string file = testing::TempDir() + "/heddle_patch_test.cubin";
+  const char* tool = getenv("HEDDLE_NVDISASM");
+  // A name of its own: CTest runs the tests of this file side by side.
+  std::string file = testing::TempDir() + "/heddle_patch_test_XXXXXX";
+  const int descriptor = mkstemp(file.data());
+  if (descriptor < 0) return "";
+  close(descriptor);
   std::ofstream(file, std::ios::binary)
       .write(reinterpret_cast<const char*>(image.data()),
              static_cast<std::streamsize>(image.size()));
@@ -318,7 +324,9 @@ std::string Disassemble(const std::vector<uint8_t>& image) {
   while (const size_t size = std::fread(buffer, 1, sizeof(buffer), pipe)) {
     text.append(buffer, size);
   }
-  return pclose(pipe) == 0 ? text : std::string();
+  const bool read = pclose(pipe) == 0;
+  unlink(file.c_str());
+  return read ? text : std::string();
 }
 
 int Count(const std::string& text, const std::string& word) {
