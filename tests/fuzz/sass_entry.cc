@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/cubin/sass.h"
+#include "runtime/cubin/sass_semantics.h"
 
 namespace heddle::cubin {
 namespace {
@@ -93,6 +94,20 @@ void CheckInstruction(uint64_t low, uint64_t high, uint64_t offset,
                            operand.value == instruction.target;
                   });
   Require(!has_target_operand || instruction.has_target, "targets are named");
+
+  // What it computes is said of what is known alone, in registers that exist.
+  const SassOperation operation = InterpretSass(low, high, instruction);
+  Require(operation.op == SassOp::kOpaque || instruction.known(),
+          "what is unknown is opaque");
+  for (const SassSource& source : operation.source) {
+    const int zero = source.kind == SassSource::Kind::kUniform
+                         ? kSassUniformRegisterZero
+                         : kSassRegisterZero;
+    if (source.kind == SassSource::Kind::kRegister ||
+        source.kind == SassSource::Kind::kUniform) {
+      Require(source.index + source.words <= zero, "sources are in the file");
+    }
+  }
 
   // Scheduling controls change nothing else, and only targets move along.
   constexpr uint64_t kControls = ~uint64_t{0} << 41;
