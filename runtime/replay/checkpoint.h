@@ -8,12 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/access/extents.h"
 #include "runtime/device/driver.h"
-#include "runtime/replay/extents.h"
 #include "runtime/replay/memory_image.h"
 #include "runtime/replay/transfer.h"
 
 namespace heddle::replay {
+
+using access::Extent;
+using access::ExtentSet;
 
 // A copy of a part of a memory image: on the device where it fits (a restore
 // then runs at memory bandwidth), else on the host. The device must be idle in

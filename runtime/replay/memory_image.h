@@ -10,11 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/access/extents.h"
 #include "runtime/device/driver.h"
-#include "runtime/replay/extents.h"
 #include "runtime/replay/program.h"
 
 namespace heddle::replay {
+
+using access::Extent;
+using access::ExtentSet;
 
 // Device memory at the addresses that the recorded program had.
 //

@@ -72,7 +72,10 @@ struct FillWork {
 
 // Work that keeps its place in the order and does nothing: joins of graph
 // launches, event nodes, host functions (which a replay cannot call).
-struct EmptyWork {};
+struct EmptyWork {
+  // It is there for its dependencies alone, and nobody notices when it happens.
+  bool joins = false;
+};
 
 struct Operation {
   uint64_t record = 0;  // index of the trace record it came from

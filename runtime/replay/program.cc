@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/replay/extents.h"
+#include "runtime/access/extents.h"
 #include "runtime/replay/program_builder.h"
 
 namespace heddle::replay {
+
+using access::Extent;
+using access::ExtentSet;
 namespace {
 
 // Device work that was run, whatever became of it.

@@ -357,6 +357,7 @@ absl::Status ProgramBuilder::OnGraphLaunch(const fb::GraphLaunch& launch) {
   if (ends.size() > 1) {
     Operation join;
     join.label = "end of graph launch";
+    join.work = EmptyWork{.joins = true};
     join.dependencies = std::move(ends);
     ends = {{Append(std::move(join), stream), 0, 0}};
   }

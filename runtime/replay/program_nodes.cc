@@ -97,6 +97,7 @@ absl::Status ProgramBuilder::FromNode(const ExpandedNode& node,
   if (node.node == nullptr) {
     operations.emplace_back();
     operations.back().label = "graph join";
+    operations.back().work = EmptyWork{.joins = true};
     return absl::OkStatus();
   }
   const fb::GraphNode& n = *node.node;
@@ -146,6 +147,7 @@ absl::Status ProgramBuilder::FromNode(const ExpandedNode& node,
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       operations.emplace_back();
       operations.back().label = "graph join";
+      operations.back().work = EmptyWork{.joins = true};
       return absl::OkStatus();
     default:
       return absl::UnimplementedError(

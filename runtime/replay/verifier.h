@@ -20,11 +20,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/access/extents.h"
 #include "runtime/replay/executor.h"
-#include "runtime/replay/extents.h"
 #include "runtime/replay/session.h"
 
 namespace heddle::replay {
+
+using access::Extent;
+using access::ExtentSet;
 
 // Memory and host outputs where two runs differ. Outputs are addressed by
 // their offset among all bytes copied to the host.

@@ -227,6 +227,47 @@ TEST_F(CliTest, ARewrittenGraphWithoutAnEdgeFailsWithExitCodeOne) {
   EXPECT_GT(failed, 0);
 }
 
+TEST_F(CliTest, APlanIsRunVerifiedComparedAndTriedInRandomOrders) {
+  const std::string plan = trace_.path() + ".hplan";
+  // For the recorded device it would not fit this one.
+  const std::string here =
+      "LD_LIBRARY_PATH=" HEDDLE_HOSTDEVICE_DIR
+      " HEDDLE_HOSTDEVICE_KERNELS=" HEDDLE_REPLAY_HOST_KERNELS " ";
+  ASSERT_EQ(std::system((HEDDLE_TOOL " plan --by=recorded -q -o " + plan + " " +
+                         trace_.path() + " >/dev/null")
+                            .c_str()),
+            0);
+  EXPECT_EQ(Replay("--plan " + plan), 2);
+  EXPECT_NE(err_.find("another device"), std::string::npos) << err_;
+  ASSERT_EQ(
+      std::system((here + HEDDLE_TOOL " plan --by=recorded --device 0 -q -o " +
+                   plan + " " + trace_.path() + " >/dev/null")
+                      .c_str()),
+      0);
+  EXPECT_EQ(Replay("--plan " + plan + " --orders 7 --compare --loop 3"), 0)
+      << err_;
+  EXPECT_NE(out_.find("plan O2 programmatic: "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("and 7 random orders runs"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("verify: passed"), std::string::npos);
+  EXPECT_NE(out_.find("\nplan O2 programmatic "), std::string::npos);
+  // Beside O1, and as JSON.
+  EXPECT_EQ(
+      Replay("--opt 1 --style programmatic --json --loop 2 --plan " + plan), 0)
+      << err_;
+  const json result = json::parse(out_, nullptr, false);
+  ASSERT_EQ(result["timings"].size(), 4U) << out_;
+  EXPECT_EQ(result["timings"][3]["name"], "plan O2 programmatic");
+  ASSERT_EQ(result["rewriting"]["forms"].size(), 2U);
+  EXPECT_EQ(result["rewriting"]["forms"][1]["run"], true);
+  // A plan that is none.
+  std::ofstream(plan) << "hello";
+  EXPECT_EQ(Replay("--plan " + plan), 2);
+  EXPECT_NE(err_.find("is not a heddle plan"), std::string::npos) << err_;
+  std::remove(plan.c_str());
+  EXPECT_EQ(Replay("--plan " + plan), 2);
+  EXPECT_NE(err_.find(plan), std::string::npos) << err_;
+}
+
 TEST_F(CliTest, MistakesAreExitCodeTwoAndSayWhatToDo) {
   EXPECT_EQ(Replay("--opt 4"), 2);
   EXPECT_EQ(Replay("--style programmatic"), 2);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/replay/extents.h"
+#include "runtime/access/extents.h"
 
 #include <algorithm>
 
-namespace heddle::replay {
+namespace heddle::access {
 
 ExtentSet::ExtentSet(std::vector<Extent> extents) {
   std::sort(
@@ -65,4 +65,4 @@ uint64_t ExtentSet::bytes() const {
   return total;
 }
 
-}  // namespace heddle::replay
+}  // namespace heddle::access

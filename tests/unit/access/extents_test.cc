@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/replay/extents.h"
+#include "runtime/access/extents.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-namespace heddle::replay {
+namespace heddle::access {
 namespace {
 
 constexpr uint64_t kBits = 200;
@@ -79,4 +79,4 @@ TEST(ExtentsTest, BytesCountsEveryByteOnce) {
 }
 
 }  // namespace
-}  // namespace heddle::replay
+}  // namespace heddle::access

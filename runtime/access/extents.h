@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HEDDLE_RUNTIME_REPLAY_EXTENTS_H_
-#define HEDDLE_RUNTIME_REPLAY_EXTENTS_H_
+#ifndef HEDDLE_RUNTIME_ACCESS_EXTENTS_H_
+#define HEDDLE_RUNTIME_ACCESS_EXTENTS_H_
 
 #include <cstdint>
 #include <vector>
 
-namespace heddle::replay {
+namespace heddle::access {
 
 // [address, address + size), recorded addresses.
 struct Extent {
@@ -34,11 +34,12 @@ class ExtentSet {
   bool empty() const { return extents_.empty(); }
   uint64_t bytes() const;
   const std::vector<Extent>& extents() const { return extents_; }
+  friend bool operator==(const ExtentSet&, const ExtentSet&) = default;
 
  private:
   std::vector<Extent> extents_;
 };
 
-}  // namespace heddle::replay
+}  // namespace heddle::access
 
-#endif  // HEDDLE_RUNTIME_REPLAY_EXTENTS_H_
+#endif  // HEDDLE_RUNTIME_ACCESS_EXTENTS_H_
