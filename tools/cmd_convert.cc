@@ -1,73 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "tools/chrome_export.h"
 #include "tools/command.h"
 #include "tools/dot_export.h"
+#include "tools/output_file.h"
 #include "tools/progress.h"
 #include "tools/record_json.h"
 #include "tools/trace_args.h"
 
 namespace heddle::tools {
 namespace {
-
-// Where the result goes: a file that is removed again on failure, or stdout.
-class Output {
- public:
-  ~Output() {
-    if (file_ == nullptr || file_ == stdout) return;
-    std::fclose(file_);
-    Remove();
-  }
-  // `input` must not be overwritten: it is being read.
-  absl::Status Open(const std::string& path, const std::string& input) {
-    std::error_code error;
-    if (std::filesystem::equivalent(path, input, error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " is the trace itself; choose another file"));
-    }
-    path_ = path;
-    file_ = path.empty() ? stdout : std::fopen(path.c_str(), "w");
-    return file_ == nullptr ? Error() : absl::OkStatus();
-  }
-  void Write(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), file_);
-  }
-  absl::Status Close() {
-    if (file_ == stdout) return absl::OkStatus();
-    const bool failed = std::ferror(file_) != 0;
-    const bool close_failed = std::fclose(file_) != 0;
-    file_ = nullptr;
-    if (!failed && !close_failed) return absl::OkStatus();
-    absl::Status status = Error();
-    Remove();
-    return status;
-  }
-
- private:
-  absl::Status Error() const {
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
-  }
-  void Remove() const {
-    // Not a device or a pipe that the user named.
-    std::error_code error;
-    if (std::filesystem::is_regular_file(path_, error)) {
-      std::filesystem::remove(path_, error);
-    }
-  }
-
-  std::string path_;
-  std::FILE* file_ = nullptr;
-};
 
 struct ConvertFlags {
   std::string to = "jsonl";
@@ -78,7 +24,7 @@ struct ConvertFlags {
 };
 
 void WriteJsonLines(const trace::Reader& reader, const RecordFilter& filter,
-                    bool mangled, Output* output) {
+                    bool mangled, OutputFile* output) {
   RecordContext context(reader, mangled);
   Progress progress("converting", reader.records().size());
   for (const trace::Record& record : reader.records()) {
@@ -93,7 +39,7 @@ void WriteJsonLines(const trace::Reader& reader, const RecordFilter& filter,
 
 absl::Status WriteChrome(const trace::Reader& reader,
                          const RecordFilter& filter, bool mangled,
-                         Output* output) {
+                         OutputFile* output) {
   absl::StatusOr<trace::StepList> steps =
       trace::FindSteps(reader, {.by = filter.steps_by()});
   if (!steps.ok()) return steps.status();
@@ -108,7 +54,7 @@ absl::Status WriteChrome(const trace::Reader& reader,
 }
 
 absl::Status WriteDot(const trace::Reader& reader, const RecordFilter& filter,
-                      const ConvertFlags& options, Output* output) {
+                      const ConvertFlags& options, OutputFile* output) {
   if (options.step < 0) {
     const auto graph =
         static_cast<uint32_t>(std::max<int64_t>(0, options.graph));
@@ -156,7 +102,7 @@ absl::StatusOr<int> Run(Invocation& call) {
   if (absl::Status status = filter.Prepare(**reader); !status.ok()) {
     return status;
   }
-  Output output;
+  OutputFile output;
   if (absl::Status status = output.Open(options.output, call.positional()[0]);
       !status.ok()) {
     return status;

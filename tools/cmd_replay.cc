@@ -42,6 +42,8 @@ absl::StatusOr<int> Run(Invocation& call) {
   int64_t step_number = -1;
   int64_t loop = options.loop;
   int64_t device = 0;
+  int64_t orders = 0;
+  int64_t seed = 1;
   bool json = false;
   bool quiet = false;
   call.flags()
@@ -61,6 +63,12 @@ absl::StatusOr<int> Run(Invocation& call) {
               "how kernels start early at --opt 1; auto tries programmatic "
               "and, where it is proved to be safe, launch-order")
       .Int("loop", "N", &loop, "runs that are timed; 0: none")
+      .String("plan", "FILE", &options.plan,
+              "also run the graph of this plan of the step, from `heddle plan`")
+      .Int("orders", "N", &orders,
+           "also verify N random orders of the plan, one operation at a time; "
+           "implies --verify")
+      .Int("seed", "S", &seed, "which random orders")
       .Bool("compare", &options.compare,
             "print how many times as fast as the graph each mode is")
       .Bool("verify", &options.verify,
@@ -95,11 +103,21 @@ absl::StatusOr<int> Run(Invocation& call) {
   if (opt == 0 && call.flags().WasSet("style")) {
     return call.UsageError("--style needs --opt 1");
   }
+  if (orders < 0 || orders > 1000000 || seed < 0) {
+    return call.UsageError(
+        "--orders must be between 0 and 1000000, --seed not negative");
+  }
+  if (options.plan.empty() && (orders > 0 || call.flags().WasSet("seed"))) {
+    return call.UsageError("--orders and --seed need --plan");
+  }
   if (options.compare && (mode == "serial" || loop == 0)) {
     return call.UsageError(
         "--compare needs timed runs of the graph: no --mode serial, no "
         "--loop 0");
   }
+  options.orders = static_cast<int>(orders);
+  options.seed = static_cast<uint64_t>(seed);
+  options.verify |= orders > 0;
   options.opt = static_cast<int>(opt);
   options.style = StyleOf(style);
   options.serial = mode != "graph";
@@ -177,6 +195,12 @@ const Command& ReplayCommand() {
           "A kernel that cannot be patched is left as it is, with the reason; "
           "where nothing can be rewritten (before sm_90), the level is not "
           "run.\n"
+          "\n--plan FILE adds the graph of a plan that `heddle plan` made of "
+          "this step. The plan is checked against the step, the device and "
+          "what the operations touch before it runs. --orders N proves its "
+          "order another way: the operations run one at a time in N random "
+          "orders that the plan allows (another N for each --seed), and must "
+          "leave what the recorded order leaves.\n"
           "\n--compare prints how many times as fast as the graph each mode "
           "is: "
           "the ratio of the medians of runs that took turns in this process, "

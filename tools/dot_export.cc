@@ -8,34 +8,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "tools/dot_text.h"
 #include "tools/record_text.h"
 
 namespace heddle::tools {
 namespace {
 
-constexpr size_t kLabelWidth = 48;
-
-std::string Quote(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : Printable(text)) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-std::string Shorten(std::string text) {
-  if (text.size() > kLabelWidth) {
-    text.resize(kLabelWidth - 3);
-    text += "...";
-  }
-  return text;
-}
-
 std::string LaunchLabel(const fb::Launch& launch, const KernelNames& names) {
   if (launch.head() == nullptr) return "launch";
   const fb::Dim3& grid = launch.head()->grid();
-  return absl::StrCat(Shorten(names.Name(launch.head()->kernel())), " (",
+  return absl::StrCat(DotShorten(names.Name(launch.head()->kernel())), " (",
                       uint64_t{grid.x()} * grid.y() * grid.z(), " blocks)");
 }
 
@@ -54,14 +36,13 @@ std::string NodeLabel(const fb::GraphNode& node, const KernelNames& names) {
 void AddGraph(const fb::Graph& graph, const KernelNames& names,
               std::string* dot) {
   const std::string prefix = absl::StrCat("g", graph.id(), "_");
-  absl::StrAppend(dot, "  subgraph cluster_", graph.id(),
-                  " {\n    label=", Quote(absl::StrCat("graph ", graph.id())),
-                  ";\n");
+  absl::StrAppend(dot, "  subgraph cluster_", graph.id(), " {\n    label=",
+                  DotQuote(absl::StrCat("graph ", graph.id())), ";\n");
   const uint32_t nodes = graph.nodes() == nullptr ? 0 : graph.nodes()->size();
   for (uint32_t i = 0; i < nodes; ++i) {
     const fb::GraphNode* node = graph.nodes()->Get(i);
     absl::StrAppend(dot, "    ", prefix, i, " [label=",
-                    Quote(absl::StrCat(i, " ", NodeLabel(*node, names))),
+                    DotQuote(absl::StrCat(i, " ", NodeLabel(*node, names))),
                     node->understood() ? "" : ", style=dashed", "];\n");
   }
   if (graph.edges() != nullptr) {
@@ -73,7 +54,8 @@ void AddGraph(const fb::Graph& graph, const KernelNames& names,
                       edge->to());
       if (early) {
         absl::StrAppend(dot, " [style=dashed, label=",
-                        Quote(absl::StrCat("port ", edge->from_port())), "]");
+                        DotQuote(absl::StrCat("port ", edge->from_port())),
+                        "]");
       }
       absl::StrAppend(dot, ";\n");
     }
@@ -97,10 +79,10 @@ class StepGraph {
     std::string dot = "digraph step {\n  rankdir=TB;\n  node [shape=box];\n";
     for (const auto& [stream, works] : lanes_) {
       absl::StrAppend(&dot, "  subgraph cluster_s", stream, " {\n    label=",
-                      Quote(absl::StrCat("stream ", Hex(stream))), ";\n");
+                      DotQuote(absl::StrCat("stream ", Hex(stream))), ";\n");
       for (const auto& [record, label] : works) {
         absl::StrAppend(&dot, "    r", record,
-                        " [label=", Quote(absl::StrCat(record, " ", label)),
+                        " [label=", DotQuote(absl::StrCat(record, " ", label)),
                         "];\n");
       }
       absl::StrAppend(&dot, "  }\n");

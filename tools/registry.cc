@@ -6,8 +6,9 @@ namespace heddle::tools {
 absl::Span<const Command* const> Commands() {
   // In the order of a session: record, look, take apart, replay; then live.
   static const Command* const kCommands[] = {
-      &RecordCommand(), &InfoCommand(),   &DumpCommand(), &ConvertCommand(),
-      &DiffCommand(),   &TrimCommand(),   &PackCommand(),
+      &RecordCommand(), &InfoCommand(),    &DumpCommand(), &ConvertCommand(),
+      &GraphCommand(),  &ExplainCommand(), &DiffCommand(), &TrimCommand(),
+      &PackCommand(),   &PlanCommand(),
 #ifdef HEDDLE_HAVE_CMD_REPLAY
       &ReplayCommand(),
 #endif

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/replay/executor.h"
 #include "runtime/replay/session.h"
+#include "tools/plan_run.h"
 
 namespace heddle::tools {
 namespace {
@@ -66,9 +67,13 @@ absl::StatusOr<Rewriting> Rewrite(const replay::Session& session,
 
 // Verifies serial and graph, and all rewritten forms: `modes` from `first` on.
 absl::StatusOr<replay::VerifyResult> VerifyModes(
-    replay::Session& session, const std::vector<MakeExecutor>& modes,
-    size_t first, const ReplayOptions& options) {
+    replay::Session& session, std::vector<MakeExecutor> modes, size_t first,
+    const MakeExecutor& orders, const ReplayOptions& options) {
   replay::VerifyOptions verify;
+  if (orders != nullptr) {
+    modes.push_back(orders);
+    verify.runs = std::max(verify.runs, options.orders);
+  }
   verify.graph.drop_dependency = options.drop_dependency;
   std::vector<ExecutorPointer> owned;
   for (size_t i = first; i < modes.size(); ++i) {
@@ -118,6 +123,43 @@ std::vector<MakeExecutor> Modes(const replay::Session& session,
     modes.push_back([&session, graph] { return session.NewGraph(graph); });
   }
   return modes;
+}
+
+// Adds the graph of the plan file to `modes`, and its random orders.
+absl::Status AddPlan(const replay::Session& session, const LoadedPlan& loaded,
+                     const ReplayOptions& options,
+                     std::vector<MakeExecutor>* modes, MakeExecutor* orders,
+                     ReplayResult* result) {
+  const MakeExecutor make = [&session,
+                             &loaded]() -> absl::StatusOr<ExecutorPointer> {
+    absl::StatusOr<replay::RewrittenExecutor> made =
+        session.NewPlanned(loaded.file.plan, loaded.effects);
+    if (!made.ok()) return made.status();
+    return std::move(made->executor);
+  };
+  absl::StatusOr<replay::RewrittenExecutor> made =
+      session.NewPlanned(loaded.file.plan, loaded.effects);
+  if (!made.ok()) {
+    return absl::Status(
+        made.status().code(),
+        absl::StrCat(options.plan, ": ", made.status().message(),
+                     "; plan the step again"));
+  }
+  if (!result->rewriting) {
+    result->rewriting.emplace();
+    result->rewriting->replaced_modules =
+        session.modules().code()->replaced_count();
+  }
+  RewrittenForm& form = result->rewriting->forms.emplace_back();
+  form.name = made->executor->name();
+  form.summary = std::move(made->summary);
+  modes->push_back(make);
+  if (options.orders > 0) {
+    *orders = [&session, &loaded, seed = options.seed] {
+      return session.NewOrders(loaded.file.plan, seed);
+    };
+  }
+  return absl::OkStatus();
 }
 
 // Runs the step once to find what it writes, which is what is put back before
@@ -280,7 +322,18 @@ absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
   if (!device.ok()) return device.status();
   result.device = *std::move(device);
 
-  const replay::ModuleOptions modules = {.rewritable = options.opt > 0};
+  LoadedPlan plan;
+  if (!options.plan.empty()) {
+    absl::StatusOr<LoadedPlan> loaded =
+        LoadPlan(options.plan, reader, *program, step.bounds, *driver,
+                 (*context)->device());
+    if (!loaded.ok()) return loaded.status();
+    plan = *std::move(loaded);
+    result.warnings.insert(result.warnings.end(), plan.notes.begin(),
+                           plan.notes.end());
+  }
+  const replay::ModuleOptions modules = {.rewritable = options.opt > 0 ||
+                                                       !options.plan.empty()};
   absl::StatusOr<std::unique_ptr<replay::Session>> made =
       replay::Session::Create(*driver, **context, reader, *program,
                               options.progress, modules);
@@ -303,9 +356,17 @@ absl::StatusOr<ReplayResult> RunReplay(const trace::Reader& reader,
     if (!rewriting.ok()) return rewriting.status();
     result.rewriting = *std::move(rewriting);
   }
+  MakeExecutor orders;
+  if (!options.plan.empty()) {
+    if (absl::Status s =
+            AddPlan(session, plan, options, &modes, &orders, &result);
+        !s.ok()) {
+      return s;
+    }
+  }
   if (options.verify) {
     absl::StatusOr<replay::VerifyResult> verified =
-        VerifyModes(session, modes, plain_modes, options);
+        VerifyModes(session, modes, plain_modes, orders, options);
     if (!verified.ok()) return verified.status();
     result.verify = *std::move(verified);
   } else {

@@ -38,6 +38,10 @@ struct ReplayOptions {
   int warm_up = 3;
   int loop = 20;
   int64_t drop_dependency = -1;  // see replay::GraphOptions
+  std::string plan;              // also the graph of this plan file
+  // Random orders of the plan that are compared when verifying, and which.
+  int orders = 0;
+  uint64_t seed = 1;
   std::function<void(const std::string&)> progress;
 };
 

@@ -36,6 +36,15 @@ inline bool Waits(cubin::Prologue prologue) {
   return prologue != cubin::Prologue::kNone;
 }
 
+// Whether the edge's producer is complete, and what it wrote visible, before
+// the body of its consumer begins. Why, and why only paths of such edges order
+// nodes that no edge joins, is in order.cc.
+inline bool IsStrong(const Edge& edge,
+                     absl::Span<const cubin::Prologue> prologue) {
+  return IsFull(edge) ||
+         (edge.type == kTypeProgrammatic && Waits(prologue[edge.to]));
+}
+
 }  // namespace heddle::plan
 
 #endif  // HEDDLE_RUNTIME_PLAN_GRAPH_SHAPE_H_

@@ -85,8 +85,7 @@ class OrderCheck {
   }
 
   bool IsStrong(const Edge& edge) const {
-    return IsFull(edge) ||
-           (edge.type == kTypeProgrammatic && Waits(plan_.prologue[edge.to]));
+    return plan::IsStrong(edge, plan_.prologue);
   }
 
   bool HasStrongPath(uint32_t from, uint32_t to) {

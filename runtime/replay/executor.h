@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/device/driver.h"
+#include "runtime/plan/overlap.h"
 #include "runtime/replay/bound_program.h"
 
 namespace heddle::replay {
@@ -34,6 +35,9 @@ struct GraphOptions {
   // Leaves out this dependency, counted over all operations in order. For
   // tests: a verification that cannot fail proves nothing.
   int64_t drop_dependency = -1;
+  // Not null: these edges between operations in place of the operations'
+  // dependencies.
+  const std::vector<plan::Edge>* edges = nullptr;
 };
 absl::StatusOr<std::unique_ptr<Executor>> CreateGraphExecutor(
     const device::Driver& driver, CUcontext context,

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/replay/launcher.h"
+#include "runtime/replay/plan_step.h"
 
 namespace heddle::replay {
 
@@ -82,18 +83,18 @@ absl::Status GraphExecutor::AddEdges(const GraphOptions& options) {
   std::vector<CUgraphNode> from;
   std::vector<CUgraphNode> to;
   std::vector<CUgraphEdgeData> data;
-  const std::vector<Operation>& operations = program_.step().operations;
+  const std::vector<plan::Edge> edges =
+      options.edges != nullptr ? *options.edges : EdgesOf(program_.step());
   int64_t number = 0;
-  for (size_t i = 0; i < operations.size(); ++i) {
-    for (const Dependency& d : operations[i].dependencies) {
-      if (number++ == options.drop_dependency) continue;
-      from.push_back(nodes_[d.from]);
-      to.push_back(nodes_[i]);
-      CUgraphEdgeData edge = {};
-      edge.from_port = d.port;
-      edge.type = d.type;
-      data.push_back(edge);
-    }
+  for (const plan::Edge& edge : edges) {
+    if (number++ == options.drop_dependency) continue;
+    from.push_back(nodes_[edge.from]);
+    to.push_back(nodes_[edge.to]);
+    CUgraphEdgeData added = {};
+    added.from_port = edge.from_port;
+    added.to_port = edge.to_port;
+    added.type = edge.type;
+    data.push_back(added);
   }
   if (from.empty()) return absl::OkStatus();
   if (driver_.GraphAddDependencies == nullptr) {

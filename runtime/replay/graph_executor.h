@@ -29,6 +29,8 @@ class GraphExecutor : public Executor {
   absl::Status Instantiate();
   // Owned by the object; after Build.
   CUgraph graph() const { return graph_; }
+  // Its nodes, by index of operation.
+  const std::vector<CUgraphNode>& nodes() const { return nodes_; }
 
   const char* name() const override { return name_.c_str(); }
   CUstream stream() const override { return stream_; }

@@ -4,6 +4,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/replay/launcher.h"
+#include "runtime/replay/order_executor.h"
+#include "runtime/replay/planned_executor.h"
 
 namespace heddle::replay {
 namespace {
@@ -165,6 +167,21 @@ absl::StatusOr<RewrittenExecutor> Session::NewRewritten(
   }
   return CreateRewrittenExecutor(driver_, context_, *bound_, *modules_->code(),
                                  *patched_, style, options);
+}
+
+absl::StatusOr<RewrittenExecutor> Session::NewPlanned(
+    const plan::Plan& plan, const std::vector<plan::Effects>& effects) const {
+  if (modules_->code() == nullptr) {
+    return absl::FailedPreconditionError(
+        "the session was not set up for rewriting");
+  }
+  return CreatePlannedExecutor(driver_, context_, *bound_, *modules_->code(),
+                               *patched_, plan, effects);
+}
+
+absl::StatusOr<std::unique_ptr<Executor>> Session::NewOrders(
+    const plan::Plan& plan, uint64_t seed) const {
+  return CreateOrderExecutor(driver_, *bound_, plan.Overlap().edges, seed);
 }
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Session::NewCheckpoint(

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "heddle/trace.h"
 #include "runtime/device/driver.h"
+#include "runtime/plan/plan.h"
 #include "runtime/replay/bound_program.h"
 #include "runtime/replay/checkpoint.h"
 #include "runtime/replay/content_loader.h"
@@ -70,6 +71,15 @@ class Session {
   // Errors as CreateRewrittenExecutor.
   absl::StatusOr<RewrittenExecutor> NewRewritten(
       plan::Style style, const GraphOptions& options = {}) const;
+
+  // The graph of a plan. `effects` are what the step's
+  // operations touch, for the final check. For sessions with
+  // ModuleOptions::rewritable. Errors as CreatePlannedExecutor.
+  absl::StatusOr<RewrittenExecutor> NewPlanned(
+      const plan::Plan& plan, const std::vector<plan::Effects>& effects) const;
+  // See CreateOrderExecutor.
+  absl::StatusOr<std::unique_ptr<Executor>> NewOrders(const plan::Plan& plan,
+                                                      uint64_t seed) const;
 
   absl::StatusOr<std::unique_ptr<Checkpoint>> NewCheckpoint(
       const ExtentSet& extents) const;

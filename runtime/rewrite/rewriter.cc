@@ -101,6 +101,61 @@ absl::Status SetEdges(const device::Driver& driver, CUgraph graph,
   return absl::OkStatus();
 }
 
+absl::Status CheckDriver(const device::Driver& driver) {
+  if (driver.GraphRemoveDependencies == nullptr ||
+      driver.GraphAddDependencies == nullptr ||
+      driver.GraphKernelNodeSetParams == nullptr) {
+    return absl::UnimplementedError(
+        "the driver has no edges with data (needs CUDA 12.3 or newer)");
+  }
+  return absl::OkStatus();
+}
+
+RewriteSummary Summarize(const GraphModel& model,
+                         const std::vector<CUfunction>& twins,
+                         const plan::OverlapPlan& plan) {
+  RewriteSummary summary;
+  summary.nodes = static_cast<uint32_t>(model.nodes.size());
+  summary.kernels = model.kernels;
+  summary.edges = static_cast<uint32_t>(model.graph.edges.size());
+  summary.converted = plan.converted;
+  summary.launch_order = plan.launch_order;
+  std::map<std::string, uint32_t> reasons;
+  for (size_t i = 0; i < model.nodes.size(); ++i) {
+    if (twins[i] != nullptr) {
+      ++summary.patched;
+    } else if (model.graph.nodes[i].patchable) {
+      ++reasons["no edge of theirs needs a prologue"];
+    }
+    if (!model.nodes[i].reason.empty()) ++reasons[model.nodes[i].reason];
+  }
+  for (const auto& [reason, count] : reasons) {
+    summary.notes.push_back(absl::StrCat(count, " unpatched: ", reason));
+  }
+  summary.notes.insert(summary.notes.end(), plan.notes.begin(),
+                       plan.notes.end());
+  return summary;
+}
+
+// Changes the graph, after all checks.
+absl::StatusOr<Rewritten> Apply(const device::Driver& driver, CUgraph graph,
+                                GraphModel* model,
+                                const std::vector<CUfunction>& twins,
+                                plan::OverlapPlan plan) {
+  Rewritten result;
+  result.summary = Summarize(*model, twins, plan);
+  if (absl::Status status = SetKernels(driver, model, twins); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = SetEdges(driver, graph, *model, plan.edges);
+      !status.ok()) {
+    return status;
+  }
+  result.prologue = std::move(plan.prologue);
+  result.edges = std::move(plan.edges);
+  return result;
+}
+
 }  // namespace
 
 absl::string_view StyleName(plan::Style style) {
@@ -119,13 +174,7 @@ absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
                                   GraphModel* model, plan::Style style,
                                   const plan::DeviceLimits& limits,
                                   PatchedModules* modules) {
-  if (driver.GraphRemoveDependencies == nullptr ||
-      driver.GraphAddDependencies == nullptr ||
-      driver.GraphKernelNodeSetParams == nullptr) {
-    return absl::UnimplementedError(
-        "the driver has no edges with data (needs CUDA 12.3 or newer)");
-  }
-  Rewritten result;
+  if (absl::Status status = CheckDriver(driver); !status.ok()) return status;
   plan::OverlapPlan plan;
   std::vector<CUfunction> twins;
   // A kernel without a twin changes what may be converted around it: plan
@@ -142,44 +191,53 @@ absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
       !status.ok()) {
     return status;
   }
-  result.summary.style = style;
-  result.summary.nodes = static_cast<uint32_t>(model->nodes.size());
-  result.summary.kernels = model->kernels;
-  result.summary.edges = static_cast<uint32_t>(model->graph.edges.size());
-  result.summary.converted = plan.converted;
-  result.summary.launch_order = plan.launch_order;
-  std::map<std::string, uint32_t> reasons;
-  for (size_t i = 0; i < model->nodes.size(); ++i) {
-    if (twins[i] != nullptr) {
-      ++result.summary.patched;
-    } else if (model->graph.nodes[i].patchable) {
-      ++reasons["no edge of theirs needs a prologue"];
-    }
-    if (!model->nodes[i].reason.empty()) ++reasons[model->nodes[i].reason];
-  }
-  for (const auto& [reason, count] : reasons) {
-    result.summary.notes.push_back(absl::StrCat(count, " unpatched: ", reason));
-  }
-  for (std::string& note : plan.notes) {
-    result.summary.notes.push_back(std::move(note));
-  }
   if (plan.converted == 0) {
-    return absl::NotFoundError(absl::StrCat(
-        "no edge could be converted",
-        result.summary.notes.empty()
-            ? ""
-            : absl::StrCat(" (", result.summary.notes.front(), ")")));
+    const RewriteSummary summary = Summarize(*model, twins, plan);
+    return absl::NotFoundError(
+        absl::StrCat("no edge could be converted",
+                     summary.notes.empty()
+                         ? ""
+                         : absl::StrCat(" (", summary.notes.front(), ")")));
   }
-  if (absl::Status status = SetKernels(driver, model, twins); !status.ok()) {
-    return status;
+  absl::StatusOr<Rewritten> result =
+      Apply(driver, graph, model, twins, std::move(plan));
+  if (result.ok()) result->summary.style = style;
+  return result;
+}
+
+absl::StatusOr<Rewritten> RewriteAs(const device::Driver& driver, CUgraph graph,
+                                    GraphModel* model, plan::OverlapPlan plan,
+                                    const plan::DeviceLimits& limits,
+                                    PatchedModules* modules) {
+  if (absl::Status status = CheckDriver(driver); !status.ok()) return status;
+  if (plan.prologue.size() != model->nodes.size() ||
+      plan.edges.size() != model->graph.edges.size()) {
+    return absl::InvalidArgumentError("a plan for another graph");
   }
-  if (absl::Status status = SetEdges(driver, graph, *model, plan.edges);
+  for (size_t i = 0; i < plan.edges.size(); ++i) {
+    if (plan.edges[i].from != model->graph.edges[i].from ||
+        plan.edges[i].to != model->graph.edges[i].to) {
+      return absl::InvalidArgumentError("a plan with edges of another graph");
+    }
+  }
+  std::vector<CUfunction> twins;
+  ShareTwins(*model, &plan);
+  if (!FindTwins(model, plan.prologue, modules, &twins)) {
+    for (size_t i = 0; i < model->nodes.size(); ++i) {
+      if (plan.prologue[i] == cubin::Prologue::kNone || twins[i] != nullptr) {
+        continue;
+      }
+      return absl::FailedPreconditionError(
+          absl::StrCat("kernel ", model->nodes[i].source.name,
+                       " cannot have the prologue that the plan gives it: ",
+                       model->nodes[i].reason));
+    }
+  }
+  if (absl::Status status = plan::CheckResidency(model->graph, plan, limits);
       !status.ok()) {
     return status;
   }
-  result.prologue = std::move(plan.prologue);
-  result.edges = std::move(plan.edges);
-  return result;
+  return Apply(driver, graph, model, twins, std::move(plan));
 }
 
 }  // namespace heddle::rewrite

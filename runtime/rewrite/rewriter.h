@@ -50,6 +50,16 @@ absl::StatusOr<Rewritten> Rewrite(const device::Driver& driver, CUgraph graph,
                                   const plan::DeviceLimits& limits,
                                   PatchedModules* modules);
 
+// Gives `graph`, which heddle owns and which `model` was read from, the
+// prologues and edges of `plan`: by index of `model`, the edges in the order of
+// model->graph.edges and between the same nodes. On an error the graph is in no
+// known state. FailedPrecondition: a kernel cannot have its prologue here, or
+// the final check refused the plan.
+absl::StatusOr<Rewritten> RewriteAs(const device::Driver& driver, CUgraph graph,
+                                    GraphModel* model, plan::OverlapPlan plan,
+                                    const plan::DeviceLimits& limits,
+                                    PatchedModules* modules);
+
 // "programmatic", "programmatic-early", "launch-order".
 absl::string_view StyleName(plan::Style style);
 

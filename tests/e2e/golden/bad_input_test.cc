@@ -36,8 +36,15 @@ class BadInput : public testing::Test {
             {"convert", trace},
             {"convert", "--to=chrome", trace},
             {"convert", "--to=dot", trace},
+            {"graph", trace},
+            {"graph", "--json", "--all", trace},
+            {"graph", "--svg", folder_.File("out.svg"), trace},
+            {"explain", "--launch=0", trace},
+            {"info", "--access", trace},
             {"diff", trace, trace},
             {"trim", "--step=1", "-o", folder_.File("out.htrace"), trace},
+            {"plan", trace},
+            {"plan", "--explain", "--json", trace},
             {"pack", "-o", folder_.File("out.htrace"), trace}};
   }
 
@@ -144,6 +151,56 @@ TEST_F(BadInput, SelectionsThatTheTraceDoesNotHaveAreErrors) {
   ExpectOneErrorLine({"convert", "--to=dot", "--graph=7", path}, "graph 7");
   ExpectOneErrorLine({"convert", "--to=dot", "--step=7", path}, "step 7");
   ExpectOneErrorLine({"diff", "--calls-b=step9", path, path}, path);
+  ExpectOneErrorLine({"graph", "--step=6", path}, "there is no step 6");
+  ExpectOneErrorLine({"graph", "--by=magic", path}, "magic");
+  ExpectOneErrorLine({"info", "--access", "--step=6", path}, "no step 6");
+  ExpectOneErrorLine({"explain", "--launch=13", path}, "13 operations");
+  ExpectOneErrorLine({"explain", "--launch=-1", path}, "counted from 0");
+  ExpectOneErrorLine({"explain", "--call=1", path}, "records 102 to");
+  ExpectOneErrorLine({"explain", "--call=107.2", path}, "107.2");
+  ExpectOneErrorLine({"explain", "--call=x", path}, "a record number");
+}
+
+TEST_F(BadInput, FlagsThatExcludeEachOtherAreUsageErrors) {
+  const std::string path = folder_.File("good.htrace");
+  ASSERT_TRUE(WriteSyntheticTrace(path, {}).ok());
+  for (const Args& args :
+       {Args{"graph", "--json", "--dot", path},
+        Args{"graph", "--step=-2", path}, Args{"graph"}, Args{"explain", path},
+        Args{"explain", "--launch=1", "--call=107", path},
+        Args{"explain", "--launch=1", "--step=-2", path},
+        Args{"info", "--step=1", path}}) {
+    const ToolResult result = RunHeddle(args);
+    EXPECT_EQ(result.exit_code, 2) << args[0];
+    EXPECT_EQ(result.out, "") << args[0];
+    EXPECT_NE(result.err.find("heddle help " + args[0]), std::string::npos)
+        << result.err;
+  }
+}
+
+TEST_F(BadInput, PlansThatAreAskedForWronglyAreErrors) {
+  const std::string path = folder_.File("good.htrace");
+  ASSERT_TRUE(WriteSyntheticTrace(path, {}).ok());
+  const std::string plan = folder_.File("out.hplan");
+  ExpectOneErrorLine({"plan", "--step=6", path}, "no step 6");
+  ExpectOneErrorLine({"plan", "-O3", path}, "--opt must be 1 or 2");
+  ExpectOneErrorLine({"plan", "-O1", "--branches=2", path}, "-O2");
+  ExpectOneErrorLine({"plan", "--branches=0", path}, "--branches");
+  ExpectOneErrorLine({"plan", "--branches=65", path}, "1 and 64");
+  ExpectOneErrorLine({"plan", "--style=sideways", path}, "sideways");
+  ExpectOneErrorLine({"plan", "--measure", "--durations=x", path},
+                     "exclude each other");
+  ExpectOneErrorLine({"plan", "--durations", plan, path}, plan);
+  WriteText(plan, "{\"timelines\": []}");
+  ExpectOneErrorLine({"plan", "--durations", plan, path}, "no serial run");
+  WriteText(plan, "hello");
+  ExpectOneErrorLine({"plan", "--durations", plan, path}, "no report");
+  ExpectOneErrorLine({"plan", "-o", folder_.File("no/such/out"), path},
+                     "no/such/out");
+  ASSERT_EQ(RunHeddle({"plan", "-q", "-o", plan, path}).exit_code, 0);
+  EXPECT_EQ(RunHeddle({"plan", "--durations", plan, path}).exit_code, 0);
+  ExpectOneErrorLine({"replay", "--orders=3", path}, "need --plan");
+  ExpectOneErrorLine({"replay", "--seed=3", path}, "need --plan");
 }
 
 TEST_F(BadInput, ResultsThatCannotBeWrittenAreErrors) {
@@ -153,12 +210,16 @@ TEST_F(BadInput, ResultsThatCannotBeWrittenAreErrors) {
   for (const Args& args :
        {Args{"trim", "--step=1", "-o", nowhere, path},
         Args{"pack", "-o", nowhere, path}, Args{"convert", "-o", nowhere, path},
+        Args{"graph", "-o", nowhere, path},
+        Args{"graph", "--svg", nowhere, path},
         Args{"record", "-o", nowhere, "--", "true"}}) {
     const ToolResult result = RunHeddle(args);
     EXPECT_EQ(result.exit_code, 2) << args[0];
     EXPECT_NE(result.err, "") << args[0];
   }
   EXPECT_EQ(RunHeddle({"convert", "-o", path, path}).exit_code, 2);
+  EXPECT_EQ(RunHeddle({"graph", "-o", path, path}).exit_code, 2);
+  EXPECT_EQ(RunHeddle({"graph", "--svg", path, path}).exit_code, 2);
   EXPECT_EQ(Tool("/bin/sh", {"-c", std::string(HEDDLE_BINARY) + " dump " +
                                        path + " > /dev/full"})
                 .Wait()

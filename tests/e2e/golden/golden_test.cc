@@ -66,6 +66,50 @@ TEST(Golden, Convert) {
   ExpectGolden("chrome.json", chrome);
 }
 
+TEST(Golden, Graph) {
+  ExpectGolden("graph.txt", Print({"graph"}));
+  ExpectGolden("graph-all.txt", Print({"graph", "--all", "--step=1"}));
+  ExpectGolden("graph.dot", Print({"graph", "--dot"}));
+  ExpectGolden("graph-all.dot", Print({"graph", "--dot", "--all"}));
+  const std::string json = Print({"graph", "--json"});
+  EXPECT_TRUE(nlohmann::json::accept(json));
+  ExpectGolden("graph.json", json);
+  const TestFolder folder;
+  EXPECT_EQ(Print({"graph", "--svg", folder.File("graph.svg")}), "");
+  ExpectGolden("graph.svg", ReadText(folder.File("graph.svg")));
+  EXPECT_EQ(Print({"graph", "-o", folder.File("graph.txt")}), "");
+  EXPECT_EQ(ReadText(folder.File("graph.txt")), Print({"graph"}));
+}
+
+TEST(Golden, Explain) {
+  ExpectGolden("explain-copy.txt", Print({"explain", "--launch=0"}));
+  const std::string launch = Print({"explain", "--launch=3"});
+  ExpectGolden("explain-launch.txt", launch);
+  // The same one, by the number that dump shows.
+  EXPECT_EQ(Print({"explain", "--call=107"}), launch);
+  const std::string json = Print({"explain", "--json", "--launch=0"});
+  EXPECT_TRUE(nlohmann::json::accept(json));
+  ExpectGolden("explain-copy.json", json);
+}
+
+TEST(Golden, InfoAccessIsInfoAndWhatTheGraphSays) {
+  const std::string info = Print({"info"});
+  const std::string access = Print({"info", "--access"});
+  ASSERT_EQ(access.substr(0, info.size()), info);
+  ExpectGolden("info-access.txt", access.substr(info.size()));
+  const auto json =
+      nlohmann::json::parse(Print({"info", "--access", "--json"}));
+  auto numbers = nlohmann::json::parse(Print({"graph", "--json"}))["summary"];
+  numbers["step"] = 2;
+  EXPECT_EQ(json["access"], numbers);
+}
+
+TEST(Golden, Plan) {
+  ExpectGolden("plan.txt", Print({"plan", "--explain"}));
+  ExpectGolden("plan.json", Print({"plan", "--json", "--explain", "-O1",
+                                   "--style=launch-order"}));
+}
+
 TEST(Golden, Diff) {
   ExpectGolden("diff-steps.txt",
                Print({"diff", "--calls=step1", "--calls-b=step2", kTrace}, 1));
