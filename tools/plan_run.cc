@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/cubin/cache_folder.h"
 #include "runtime/replay/plan_step.h"
 #include "runtime/replay/program_access.h"
 #include "runtime/rewrite/graph_model.h"
@@ -91,8 +92,8 @@ absl::StatusOr<PlanRunResult> RunPlan(const trace::Reader& reader,
       replay::DescribeStep(reader, *program, step.bounds);
   // O1 needs no accesses; they say why its edges are there.
   if (options.level == plan::Level::kO2 || options.explain) {
-    const absl::StatusOr<replay::StepAccess> accesses =
-        replay::FindAccesses(reader, *program);
+    const absl::StatusOr<replay::StepAccess> accesses = replay::FindAccesses(
+        reader, *program, cubin::CacheFolder::DefaultPath());
     if (!accesses.ok()) return accesses.status();
     described.input.effects = replay::EffectsOf(accesses->operations);
     Append(accesses->notes, &described.notes);
@@ -157,7 +158,7 @@ absl::StatusOr<LoadedPlan> LoadPlan(const std::string& path,
   loaded.file = *std::move(file);
   if (loaded.file.plan.level != plan::Level::kO2) return loaded;
   absl::StatusOr<replay::StepAccess> accesses =
-      replay::FindAccesses(reader, program);
+      replay::FindAccesses(reader, program, cubin::CacheFolder::DefaultPath());
   if (!accesses.ok()) return accesses.status();
   loaded.effects = replay::EffectsOf(accesses->operations);
   loaded.notes = std::move(accesses->notes);

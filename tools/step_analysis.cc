@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/cubin/cache_folder.h"
 #include "runtime/plan/critical_path.h"
 #include "runtime/replay/program_access.h"
 #include "tools/names.h"
@@ -110,7 +111,7 @@ absl::StatusOr<StepAnalysis> AnalyseStep(const trace::Reader& reader,
       replay::BuildProgram(reader, analysis.step.bounds);
   if (!program.ok()) return program.status();
   absl::StatusOr<replay::StepAccess> found =
-      replay::FindAccesses(reader, *program);
+      replay::FindAccesses(reader, *program, cubin::CacheFolder::DefaultPath());
   if (!found.ok()) return found.status();
   analysis.access = std::move(found->operations);
   analysis.notes = std::move(found->notes);

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/cubin/cache_folder.h"
 #include "runtime/cubin/patch.h"
 
 namespace heddle::cubin {
@@ -24,17 +25,13 @@ namespace heddle::cubin {
 // is patched anew, what cannot be written is not kept.
 class PatchCache {
  public:
-  static constexpr uint64_t kDefaultBytes = uint64_t{1} << 30;
-
-  // $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle; empty
-  // if none of the variables is set.
+  // CacheFolder::DefaultPath.
   static std::string DefaultFolder();
 
-  // Creates `folder` if there is none (only for this user). Holds at most about
-  // `max_bytes`, the least recently used go first. nullptr: the folder cannot
-  // be written, or anyone else could put code there.
-  static std::unique_ptr<PatchCache> Open(const std::string& folder,
-                                          uint64_t max_bytes = kDefaultBytes);
+  // nullptr as CacheFolder::Open.
+  static std::unique_ptr<PatchCache> Open(
+      const std::string& folder,
+      uint64_t max_bytes = CacheFolder::kDefaultBytes);
 
   // What an image and options lead to under this version of the patcher. Also
   // the name of the file.
@@ -44,15 +41,13 @@ class PatchCache {
   std::optional<PatchedImage> Load(absl::string_view key) const;
   void Store(absl::string_view key, const PatchedImage& image) const;
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return files_->path(); }
 
  private:
-  PatchCache(std::string folder, uint64_t max_bytes)
-      : folder_(std::move(folder)), max_bytes_(max_bytes) {}
-  void Evict() const;
+  explicit PatchCache(std::unique_ptr<CacheFolder> files)
+      : files_(std::move(files)) {}
 
-  const std::string folder_;
-  const uint64_t max_bytes_;
+  const std::unique_ptr<CacheFolder> files_;
 };
 
 // PatchCubin by way of `cache`, which may be nullptr. Errors are not kept.

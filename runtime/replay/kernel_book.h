@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "heddle/trace.h"
 #include "runtime/access/code_image.h"
+#include "runtime/access/footprint_cache.h"
 #include "runtime/access/launch_access.h"
 #include "runtime/replay/program.h"
 
@@ -21,31 +22,34 @@ namespace heddle::replay {
 
 class KernelBook {
  public:
-  KernelBook(const trace::Reader& reader, const Program& program);
+  // `folder` (may be nullptr, else outlives the object) keeps results.
+  KernelBook(const trace::Reader& reader, const Program& program,
+             const cubin::CacheFolder* folder);
 
   // What `launch`, an operation of the program, touches.
   access::AccessSet AccessOf(const LaunchWork& launch,
                              const access::MemoryView& memory);
 
-  // Launches that were answered from an earlier analysis.
+  // Launches that were answered from an earlier analysis, of this run or of one
+  // before.
   uint64_t reused() const { return reused_; }
   // Modules whose code could not be had, one line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  const access::CodeImage::Kernel* Find(const Kernel& kernel, std::string* why);
+  struct Image {
+    std::unique_ptr<access::CodeImage> code;
+    std::unique_ptr<access::FootprintCache> known;
+    std::string why;  // there is no code
+  };
+  Image& ImageOf(const Kernel& kernel);
 
   const trace::Reader& reader_;
   const Program& program_;
   int major_ = 0;
   int minor_ = 0;
-  struct Image {
-    std::unique_ptr<access::CodeImage> code;
-    std::string why;  // there is none
-  };
   absl::flat_hash_map<trace::Hash128, Image> images_;
-  absl::flat_hash_map<std::string, std::unique_ptr<access::KernelFootprint>>
-      known_;
+  const cubin::CacheFolder* folder_;
   uint64_t reused_ = 0;
   std::vector<std::string> notes_;
 };

@@ -2,6 +2,7 @@
 #include "runtime/replay/program_access.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -117,7 +118,8 @@ ExtentSet BytesOf(const FillWork& fill) {
 }
 
 absl::StatusOr<StepAccess> FindAccesses(const trace::Reader& reader,
-                                        const Program& program) {
+                                        const Program& program,
+                                        const std::string& cache_folder) {
   StepAccess result;
   TensorMaps tensor_maps;
   for (const trace::Record& record : reader.records()) {
@@ -131,7 +133,9 @@ absl::StatusOr<StepAccess> FindAccesses(const trace::Reader& reader,
   memory.tensor_map = [&tensor_maps](absl::Span<const uint8_t> map) {
     return tensor_maps.Find(map);
   };
-  KernelBook book(reader, program);
+  const std::unique_ptr<cubin::CacheFolder> folder =
+      access::OpenFootprintFolder(cache_folder);
+  KernelBook book(reader, program, folder.get());
   for (const Operation& operation : program.step.operations) {
     AccessSet set;
     if (const CopyWork* copy = operation.copy()) {

@@ -28,9 +28,11 @@ struct StepAccess {
 };
 
 // Never fails because of a kernel: what cannot be analysed is unknown, with the
-// reason in its set.
+// reason in its set. What was analysed is kept in `cache_folder` (see
+// cubin::CacheFolder::DefaultPath), unless it is empty or cannot be used.
 absl::StatusOr<StepAccess> FindAccesses(const trace::Reader& reader,
-                                        const Program& program);
+                                        const Program& program,
+                                        const std::string& cache_folder = "");
 
 // The bytes of a copy's end in device memory, or of a fill.
 access::ExtentSet BytesOf(const CopyEnd& end, const CopyWork& copy);
