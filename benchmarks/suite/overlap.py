@@ -13,7 +13,6 @@ usage: overlap.py --build DIR --out DIR [--only WORKLOAD,...] [--replays N]
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -22,9 +21,7 @@ import sys
 import tempfile
 import time
 
-import record
-
-ROOT = record.ROOT
+from results import ROOT, ResultFile, add_arguments, outputs
 
 
 def llama(model, mode, *more):
@@ -136,9 +133,9 @@ class Suite:
             "baseline_us": round(base, 2), "value_us": round(value, 2),
             "ratio": round(base / value, 4) if value else 1.0,
             "spread": 0.0, "replays": 9,
-            "bit_identical": record.outputs(result) == record.outputs(plain),
+            "bit_identical": outputs(result) == outputs(plain),
             "serial_repeatable":
-                record.outputs(plain) == record.outputs(again),
+                outputs(plain) == outputs(again),
             "kernels": used["kernels"], "patched": used["patched"],
             "notes": notes}]
 
@@ -164,25 +161,11 @@ def describe(used, log):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--only", default="")
+    add_arguments(parser, "overlap")
     parser.add_argument("--replays", type=int, default=100)
-    parser.add_argument("--commit", default="")
-    parser.add_argument("--name", default="overlap")
     args = parser.parse_args()
-    commit = args.commit or subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], text=True,
-        capture_output=True, check=False).stdout.strip()
-    gpu, driver = record.device_facts()
-    file = {"schema": 1, "gpu": gpu, "driver": driver, "cuda": "13.0",
-            "commit": commit,
-            "command": "benchmarks/suite/" + " ".join(
-                [pathlib.Path(sys.argv[0]).name] + sys.argv[1:]),
-            "rows": []}
+    file = ResultFile(args)
     wanted = set(filter(None, args.only.split(",")))
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{datetime.date.today().isoformat()}-{args.name}.json"
     with tempfile.TemporaryDirectory() as scratch:
         suite = Suite(args.build.resolve(), pathlib.Path(scratch), args.replays)
         jobs = [(name, suite.llama, command) for name, command
@@ -198,10 +181,7 @@ def main():
             except Exception as error:  # One workload must not cost the others.
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
                 continue
-            file["rows"] += rows
-            # After every row: a run that is cut short keeps what it has.
-            path.write_text(json.dumps(file, indent=1) + "\n",
-                            encoding="utf-8")
+            file.add(rows)
             for row in rows:
                 print(f"{row['workload']:22s} {row['baseline_us']:9.1f} us -> "
                       f"{row['value_us']:9.1f} us  x{row['ratio']:.3f}  "
@@ -209,7 +189,7 @@ def main():
                       f"{row['patched']}/{row['kernels']}  "
                       f"{row['notes'][:700]}  "
                       f"({time.monotonic() - begin:.0f} s)", flush=True)
-    print(f"wrote {path}")
+    print(f"wrote {file.path}")
     return 0
 
 

@@ -17,7 +17,6 @@ usage: record.py --build DIR --out DIR [--only WORKLOAD,...] [--rounds N]
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -27,7 +26,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from results import (ROOT, ResultFile, add_arguments, outputs, spread)
 
 
 def workloads(build):
@@ -80,12 +79,6 @@ def interleaved_workloads():
         "foreign-cupy": [foreign[0], foreign[1] + "/cupy_chain.py"] + short,
         "foreign-jax": [foreign[0], foreign[1] + "/jax_mlp.py"] + short,
     }
-
-
-def outputs(result):
-    """What the program computed, without what it measured."""
-    return {key: result[key] for key in ("digest", "tokens", "checksums")
-            if key in result}
 
 
 class Suite:
@@ -248,14 +241,6 @@ class Suite:
         return rows
 
 
-def spread(values):
-    """Half the range of the middle half."""
-    ordered = sorted(values)
-    quarter = len(ordered) // 4
-    middle = ordered[quarter:len(ordered) - quarter]
-    return (middle[-1] - middle[0]) / 2
-
-
 def kernels(info):
     launches = info["work"]["launches"] or info["graphs"]["kernels_run"]
     steps = info.get("steps", {})
@@ -272,37 +257,14 @@ def summary(replayed):
                for t in replayed["timings"]}}
 
 
-def device_facts():
-    query = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version",
-         "--format=csv,noheader"], text=True, capture_output=True, check=True)
-    name, driver = query.stdout.splitlines()[0].split(", ")
-    return name, driver
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--only", default="")
+    add_arguments(parser, "record")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--commit", default="")
-    parser.add_argument("--name", default="record")
     args = parser.parse_args()
-    commit = args.commit or subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], text=True,
-        capture_output=True, check=False).stdout.strip()
-    name, driver = device_facts()
-    file = {"schema": 1, "gpu": name, "driver": driver, "cuda": "13.0",
-            "commit": commit,
-            "command": "benchmarks/suite/" + " ".join(
-                [pathlib.Path(sys.argv[0]).name] + sys.argv[1:]),
-            "rows": []}
+    file = ResultFile(args)
     wanted = set(filter(None, args.only.split(",")))
-    args.out.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.date.today().isoformat()
-    path = args.out / f"{stamp}-{args.name}.json"
     with tempfile.TemporaryDirectory() as scratch:
         suite = Suite(args.build.resolve(), pathlib.Path(scratch), args.rounds)
         jobs = [(f"launch-cost-t{n}", lambda n=n: suite.launch_cost(n))
@@ -321,16 +283,13 @@ def main():
             except Exception as error:  # One workload must not cost the others.
                 print(f"{workload}: {error}", file=sys.stderr, flush=True)
                 continue
-            file["rows"] += rows
+            file.add(rows)
             for row in rows:
                 print(f"{row['workload']:20s} {row['baseline_us']:10.2f} us "
                       f"-> {row['value_us']:10.2f} us  x{row['ratio']:.3f}  "
                       f"identical {row['bit_identical']}  {row['notes'][:600]}",
                       flush=True)
             print(f"   ({time.monotonic() - begin:.0f} s)", flush=True)
-            with open(path, "w", encoding="utf-8") as out:
-                json.dump(file, out, indent=1)
-                out.write("\n")
 
 
 if __name__ == "__main__":
