@@ -48,11 +48,17 @@ run "$HEDDLE" record --memory full -o "$TRACE" -- "$BUILD_DIR/bin/decode" \
   --tokens 16 --check
 say "what is in the trace"
 run "$HEDDLE" info "$TRACE"
-run "$HEDDLE" dump "$TRACE" --type launch --calls 0-400 | head -12
+# All of it is read: a pipe that closes early would end the tool.
+run "$HEDDLE" dump "$TRACE" --type launch --calls 0-400 | sed -n 1,12p
 say "replay one step: as stream launches, as one graph; verify; report"
 run "$HEDDLE" replay "$TRACE" --verify --report "$OUT/report.txt"
 head -30 "$OUT/report.txt"
 "$HEDDLE" replay "$TRACE" --loop 5 --report "$OUT/report.svg" >/dev/null 2>&1
+say "which order its bytes force, and a plan with no other"
+run "$HEDDLE" graph "$TRACE"
+run "$HEDDLE" plan "$TRACE" -O2 --measure -q -o "$OUT/decode.hplan"
+run "$HEDDLE" replay "$TRACE" --plan "$OUT/decode.hplan" --opt 1 --compare \
+  --orders 5 -q
 say "run the program with its CUDA graph rewritten: the same tokens"
 run "$HEDDLE" run -O1 --report "$OUT/graphs.jsonl" -- "$BUILD_DIR/bin/decode" \
   --graph --tokens 16 --check
