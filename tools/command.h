@@ -122,6 +122,7 @@ const Command& GraphCommand();
 const Command& InfoCommand();
 const Command& PackCommand();
 const Command& PlanCommand();
+const Command& ProbeCommand();
 const Command& RecordCommand();
 const Command& ReplayCommand();
 const Command& ReportCommand();

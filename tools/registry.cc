@@ -8,7 +8,7 @@ absl::Span<const Command* const> Commands() {
   static const Command* const kCommands[] = {
       &RecordCommand(), &InfoCommand(),    &DumpCommand(), &ConvertCommand(),
       &GraphCommand(),  &ExplainCommand(), &DiffCommand(), &TrimCommand(),
-      &PackCommand(),   &PlanCommand(),
+      &PackCommand(),   &PlanCommand(),    &ProbeCommand(),
 #ifdef HEDDLE_HAVE_CMD_REPLAY
       &ReplayCommand(),
 #endif

@@ -107,7 +107,19 @@ State Fixpoint::MeetAtHead(uint32_t block, State entry, State back) {
   }
   // Rounds of an earlier visit are no longer counted.
   domain_.Forget(head.count, &entry);
-  if (!entry.reachable) return entry;
+  if (!entry.reachable) {
+    if (!back.reachable) return entry;
+    // Control gets into the loop elsewhere, and comes here by its end alone.
+    // Compilers make no such loops: nothing is known of them.
+    back.truths.fill(Truth());
+    back.bounds.clear();
+    back.guarded.clear();
+    for (int slot = 0; slot < kSlots; ++slot) {
+      if (!IsZeroSlot(slot)) back.values[slot] = domain_.Top(~Origins{0});
+    }
+    head.last = back;
+    return back;
+  }
   if (!back.reachable) {
     // The first visit, or none ever came back.
     head.last = entry;

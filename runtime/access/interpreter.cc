@@ -264,6 +264,10 @@ void Interpreter::Step(uint32_t index, uint32_t place, State* state) {
     *state = std::move(both);
     return;
   }
+  // The meeting may have given symbols a new meaning, of which these know
+  // nothing yet.
+  domain_.ForgetMadeAt(place | kGuardPlace, state);
+  domain_.ForgetMadeAt(place | kGuardPlace, &then);
   both.guarded = state->guarded;
   UpdateGuarded(code, then, &both);
   *state = std::move(both);
@@ -355,8 +359,11 @@ void Interpreter::Opaque(const CodeInstruction& instruction, Where* where) {
       origins |= domain_.OriginsOf(state.values[slot]);
     }
   }
-  if (shuffles) {
-    // Another thread's value of a register, the first one that is read.
+  const uint64_t threads =
+      uint64_t{launch_.block[0]} * launch_.block[1] * launch_.block[2];
+  if (shuffles && threads % 32 == 0) {
+    // Another thread's value of a register, the first one that is read. (In a
+    // warp that is not full it may be that of no thread.)
     for (const SassOperand& operand : code.operands()) {
       if (operand.access == SassAccess::kWrite ||
           operand.kind != SassOperandKind::kRegister) {

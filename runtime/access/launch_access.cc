@@ -43,6 +43,16 @@ std::optional<ExtentSet> BytesOf(const Footprint& footprint, uint64_t base) {
             [](const AddressTerm& a, const AddressTerm& b) {
               return std::abs(a.coefficient) < std::abs(b.coefficient);
             });
+  // Where the box begins and ends: far outside of what is addressable, if its
+  // terms are wide and only their sum is not.
+  Wide low = Wide{base} + footprint.constant;
+  Wide high = low + footprint.bytes;
+  for (const AddressTerm& term : terms) {
+    const Range part = Scale({term.lo, term.hi}, term.coefficient);
+    low += part.lo;
+    high += part.hi;
+  }
+  if (low < 0 || high > kSigned64.hi) return hull;
   uint64_t address = base + static_cast<uint64_t>(footprint.constant);
   uint64_t width = footprint.bytes;
   std::vector<uint64_t> sizes;

@@ -200,8 +200,8 @@ Range Universe::Tighten(const Form& form, absl::Span<const Bound> bounds,
     // what they were computed from.
     const Term& last = g.terms.back();
     const int64_t have = form.CoefficientOf(last.symbol);
-    if (have == 0 || last.coefficient == 0 || have % last.coefficient != 0 ||
-        have == INT64_MIN) {
+    if (have == 0 || have == INT64_MIN || last.coefficient == 0 ||
+        have % last.coefficient != 0) {
       return;
     }
     const int64_t factor = have / last.coefficient;

@@ -44,6 +44,8 @@ using Atoms = absl::InlinedVector<Atom, 2>;
 // What a 32-bit addition with carry out, or a comparison of low halves, was of,
 // for the instruction that does the high halves.
 struct LowHalf {
+  // The comparison (cubin::SassCompare, unsigned); -1: a sum.
+  int8_t compare = -1;
   std::array<Value, 3> operand;
   std::array<bool, 3> negated{};
   int operands = 0;

@@ -17,6 +17,10 @@ class Memory {
  public:
   // Makes a buffer at `address`, which must not overlap another.
   void Add(uint64_t address, std::vector<uint8_t> content);
+  // The same, for a buffer of any size of which little is used: a page comes to
+  // be, full of small numbers, when it is touched. No access may cross from one
+  // to the next (aligned ones never do). Not in `buffers`.
+  void AddSparse(uint64_t address, uint64_t size);
   template <typename T>
   void AddValues(uint64_t address, const std::vector<T>& values) {
     std::vector<uint8_t> bytes(values.size() * sizeof(T));
@@ -47,7 +51,11 @@ class Memory {
   }
 
  private:
+  uint8_t* AtSparse(uint64_t address, uint64_t size);
+
   std::map<uint64_t, std::vector<uint8_t>> buffers_;  // by address
+  std::map<uint64_t, uint64_t> sparse_;               // address, size
+  std::map<uint64_t, std::vector<uint8_t>> pages_;    // by address
 };
 
 }  // namespace heddle::sass_machine

@@ -19,13 +19,11 @@
 #include "runtime/access/code_image.h"
 #include "runtime/access/launch_access.h"
 #include "tests/sass_machine/machine.h"
+#include "tests/unit/access/coverage_check.h"
 #include "tests/unit/access/trap_cases.h"
 
 namespace heddle::access {
 namespace {
-
-using sass_machine::AccessMode;
-using sass_machine::LoggedAccess;
 
 constexpr int kLaunchesOfEach = 40;
 
@@ -50,11 +48,6 @@ MemoryView ViewOf(const TrapCase& launch) {
   return view;
 }
 
-bool Contains(const ExtentSet& set, uint64_t address, uint64_t bytes) {
-  const ExtentSet wanted({Extent{address, bytes}});
-  return wanted.Minus(set).empty();
-}
-
 // How often each way of knowing was enough.
 struct Tally {
   int launches = 0;
@@ -63,13 +56,6 @@ struct Tally {
   int assumed = 0;
   std::string why;
   uint64_t accesses = 0;
-};
-
-// The set of one instruction.
-struct Prediction {
-  AccessSet set;
-  ExtentSet reads;
-  ExtentSet writes;
 };
 
 class CoverageTest : public testing::TestWithParam<const char*> {
@@ -127,19 +113,6 @@ TEST_P(CoverageTest, EveryAccessIsWhereTheAnalysisSaidItsInstructionGoes) {
       LaunchValues values;
       const KernelFootprint footprint = Analyze(launch, view, &values);
       const AccessSet whole = AccessOfLaunch(footprint, values, view);
-      std::map<uint32_t, Prediction> by_instruction;
-      for (const Footprint& part : footprint.footprints) {
-        if (by_instruction.contains(part.offset)) continue;
-        KernelFootprint one;
-        for (const Footprint& other : footprint.footprints) {
-          if (other.offset == part.offset) one.footprints.push_back(other);
-        }
-        Prediction prediction;
-        prediction.set = AccessOfLaunch(one, values, view);
-        prediction.reads = prediction.set.Reads();
-        prediction.writes = prediction.set.Writes();
-        by_instruction[part.offset] = std::move(prediction);
-      }
       Tally& tally = tallies[launch.kernel];
       ++tally.launches;
       if (!whole.reads_known()) tally.why = whole.unknown_reads;
@@ -153,29 +126,8 @@ TEST_P(CoverageTest, EveryAccessIsWhereTheAnalysisSaidItsInstructionGoes) {
         }
       }
       tally.accesses += log.size();
-      if (!footprint.unknown.empty()) continue;
-      std::set<std::tuple<uint32_t, uint64_t, uint32_t>> seen;
-      for (const LoggedAccess& access : log) {
-        if (!seen.insert({access.instruction, access.address, access.bytes})
-                 .second) {
-          continue;
-        }
-        const auto it = by_instruction.find(access.instruction);
-        ASSERT_NE(it, by_instruction.end())
-            << "an access by the instruction at 0x" << std::hex
-            << access.instruction << ", which is said to make none";
-        const Prediction& prediction = it->second;
-        if (access.mode != AccessMode::kWrite && prediction.set.reads_known()) {
-          ASSERT_TRUE(Contains(prediction.reads, access.address, access.bytes))
-              << "read of 0x" << std::hex << access.address << " at 0x"
-              << access.instruction;
-        }
-        if (access.mode != AccessMode::kRead && prediction.set.writes_known()) {
-          ASSERT_TRUE(Contains(prediction.writes, access.address, access.bytes))
-              << "write of 0x" << std::hex << access.address << " at 0x"
-              << access.instruction;
-        }
-      }
+      const CoverageResult result = CheckCoverage(footprint, values, view, log);
+      ASSERT_EQ(result.complaint, "");
     }
   }
   // What cannot be known from the code: pointers that lie in memory, and
