@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/replay/kernel_book.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,18 @@
 
 namespace heddle::replay {
 namespace {
+
+// By the call, or by an attribute of it.
+bool IsCooperative(const LaunchWork& launch) {
+  if (launch.cooperative) return true;
+  return std::any_of(
+      launch.attributes.begin(), launch.attributes.end(),
+      [](const LaunchAttribute& attribute) {
+        return attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
+               std::any_of(attribute.value.begin(), attribute.value.end(),
+                           [](uint8_t byte) { return byte != 0; });
+      });
+}
 
 access::AccessSet Anything(std::string why) {
   access::AccessSet set;
@@ -58,7 +72,7 @@ KernelBook::Image& KernelBook::ImageOf(const Kernel& kernel) {
 access::AccessSet KernelBook::AccessOf(const LaunchWork& launch,
                                        const access::MemoryView& memory) {
   const Kernel& kernel = program_.kernels[launch.kernel];
-  if (launch.cooperative) {
+  if (IsCooperative(launch)) {
     return Anything(
         "it is a cooperative launch, whose barrier is in memory of "
         "the driver");
