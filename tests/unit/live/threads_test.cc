@@ -128,7 +128,9 @@ TEST_F(LiveThreadsTest, GraphsComeAndGo) {
   for (const nlohmann::json& report : Reports()) {
     rewritten += report["outcome"] == "rewritten" ? 1 : 0;
   }
-  EXPECT_GT(rewritten, 5);
+  // How many is a matter of timing: a trial is put off while another thread
+  // holds the device.
+  EXPECT_GT(rewritten, 0);
 }
 
 // A global capture forbids every thread the calls that a trial makes. Threads
