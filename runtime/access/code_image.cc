@@ -12,6 +12,7 @@
 #include "runtime/cubin/elf_view.h"
 #include "runtime/cubin/nv_info.h"
 #include "runtime/cubin/sass_semantics.h"
+#include "runtime/cubin/straight_line.h"
 
 namespace heddle::access {
 namespace {
@@ -24,8 +25,6 @@ using cubin::SassOperation;
 constexpr int kAddressBank = 4;
 constexpr uint8_t kIndirectBranchTargets = 0x34;
 constexpr uint64_t kBytes = cubin::kSassInstructionBytes;
-// How far before a call its address is loaded.
-constexpr uint64_t kLookBack = 96 * kBytes;
 
 // Functions of the driver's runtime that do not come back (CUDA C++
 // Programming Guide, Assertion).
@@ -48,7 +47,10 @@ std::map<uint64_t, bool> FatalAddresses(const ElfView& elf) {
       std::memcpy(&relocation, section.data.data() + at, sizeof(relocation));
       const uint64_t symbol = ELF64_R_SYM(relocation.r_info);
       if (symbol < elf.symbols().size()) {
-        fatal[relocation.r_offset] = NeverReturns(elf.symbols()[symbol].name);
+        // Of several (a bank for each kernel) all must be of that kind.
+        const bool never = NeverReturns(elf.symbols()[symbol].name);
+        const auto [it, first] = fatal.try_emplace(relocation.r_offset, never);
+        it->second &= never;
       }
     }
   }
@@ -79,7 +81,7 @@ class CallFinder {
  public:
   CallFinder(absl::Span<const uint8_t> text, uint32_t arch,
              const std::map<uint64_t, bool>& fatal)
-      : text_(text), arch_(arch), fatal_(fatal) {}
+      : text_(text), arch_(arch), fatal_(fatal), line_(text, arch) {}
 
   bool IsFatal(uint64_t call) const {
     const SassInstruction code = cubin::DecodeSass(text_, call, arch_);
@@ -94,32 +96,20 @@ class CallFinder {
   }
 
  private:
-  // The instruction before `offset` that writes register `index`, if nothing
-  // but straight-line code is between.
+  // What wrote register `index` before `offset`, which becomes the place of
+  // that; nothing if that depends on more than straight-line code.
   std::optional<SassOperation> WriterOf(int index, uint64_t* offset) const {
-    const uint64_t stop = *offset > kLookBack ? *offset - kLookBack : 0;
-    while (*offset > stop) {
-      *offset -= kBytes;
-      const SassInstruction code = cubin::DecodeSass(text_, *offset, arch_);
-      if (!code.known() || (code.flow != cubin::SassFlow::kNext &&
-                            code.flow != cubin::SassFlow::kMeetingPoint)) {
-        return std::nullopt;
-      }
-      for (const cubin::SassOperand& operand : code.operands()) {
-        if (operand.kind != cubin::SassOperandKind::kRegister ||
-            operand.access != cubin::SassAccess::kWrite ||
-            index < operand.index || index >= operand.index + operand.count) {
-          continue;
-        }
-        if (code.guard != cubin::kSassPredicateTrue || code.guard_negated) {
-          return std::nullopt;
-        }
-        uint64_t words[2];
-        std::memcpy(words, text_.data() + *offset, sizeof(words));
-        return cubin::InterpretSass(words[0], words[1], code);
-      }
+    const std::optional<uint64_t> writer =
+        line_.WriterBefore(cubin::SassOperandKind::kRegister, index, *offset);
+    if (!writer.has_value()) return std::nullopt;
+    *offset = *writer;
+    const SassInstruction code = cubin::DecodeSass(text_, *writer, arch_);
+    if (code.guard != cubin::kSassPredicateTrue || code.guard_negated) {
+      return std::nullopt;
     }
-    return std::nullopt;
+    uint64_t words[2];
+    std::memcpy(words, text_.data() + *writer, sizeof(words));
+    return cubin::InterpretSass(words[0], words[1], code);
   }
 
   // The offset in bank 4 that register `index` was loaded from.
@@ -153,6 +143,7 @@ class CallFinder {
   absl::Span<const uint8_t> text_;
   uint32_t arch_;
   const std::map<uint64_t, bool>& fatal_;
+  cubin::StraightLine line_;
 };
 
 }  // namespace

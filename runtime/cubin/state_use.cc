@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "runtime/cubin/elf.h"
 #include "runtime/cubin/elf_view.h"
-#include "runtime/cubin/instruction.h"
 #include "runtime/cubin/sass.h"
+#include "runtime/cubin/straight_line.h"
 
 namespace heddle::cubin {
 namespace {
@@ -132,26 +132,11 @@ class StateFinder {
   // code before it says so. ptxas loads addresses of functions that way.
   std::optional<uint64_t> ValueOf(const SassOperand& wanted, Bytes code,
                                   uint64_t at) const {
-    for (uint64_t back = at; back >= kSassInstructionBytes;) {
-      if (IsTarget(code, back)) return std::nullopt;
-      back -= kSassInstructionBytes;
-      const SassInstruction instruction = DecodeSass(code, back, arch_);
-      if (!instruction.known() ||
-          (instruction.flow != SassFlow::kNext &&
-           instruction.flow != SassFlow::kMeetingPoint)) {
-        return std::nullopt;
-      }
-      const bool writes = std::any_of(
-          instruction.operands().begin(), instruction.operands().end(),
-          [&wanted](const SassOperand& operand) {
-            return operand.kind == wanted.kind &&
-                   operand.access == SassAccess::kWrite &&
-                   operand.index <= wanted.index &&
-                   wanted.index < operand.index + operand.count;
-          });
-      if (writes) return MovedConstant(instruction);
-    }
-    return std::nullopt;
+    if (!line_.has_value() || !line_->IsCode(code)) line_.emplace(code, arch_);
+    const std::optional<uint64_t> writer =
+        line_->WriterBefore(wanted.kind, wanted.index, at);
+    if (!writer.has_value()) return std::nullopt;
+    return MovedConstant(DecodeSass(code, *writer, arch_));
   }
 
   // x of MOV R, x and of IMAD R, RZ, RZ, x, unconditional.
@@ -180,28 +165,6 @@ class StateFinder {
     return value;
   }
 
-  // Whether control can come to `offset` from elsewhere than the instruction
-  // before it.
-  bool IsTarget(Bytes code, uint64_t offset) const {
-    if (targets_of_ != code.data()) {
-      targets_of_ = code.data();
-      targets_.clear();
-      anywhere_ = false;
-      for (uint64_t at = 0; at + kSassInstructionBytes <= code.size();
-           at += kSassInstructionBytes) {
-        uint64_t low;
-        std::memcpy(&low, code.data() + at, sizeof(low));
-        // Decoding all would take seconds for a framework's images.
-        if (!IsControlFlow({low, 0})) continue;
-        const SassInstruction instruction = DecodeSass(code, at, arch_);
-        if (instruction.has_target) targets_.insert(instruction.target);
-        anywhere_ |= !instruction.known() ||
-                     instruction.flow == SassFlow::kIndirectBranch;
-      }
-    }
-    return anywhere_ || targets_.contains(static_cast<int64_t>(offset));
-  }
-
   // A load of up to 16 bytes from there touches an address.
   bool HasAddressAt(uint64_t offset) const {
     // The first address that ends behind `offset`.
@@ -215,10 +178,8 @@ class StateFinder {
   const uint32_t arch_;
   std::vector<uint64_t> bank_;            // offsets of addresses, ascending
   absl::flat_hash_set<uint64_t> direct_;  // code sections
-  // Of the section looked at last.
-  mutable const uint8_t* targets_of_ = nullptr;
-  mutable absl::flat_hash_set<int64_t> targets_;
-  mutable bool anywhere_ = false;
+  // The section looked at last.
+  mutable std::optional<StraightLine> line_;
 };
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <cuda.h>
 
+#include <cassert>
 #include <cstdint>
+#include <cstdio>
 
 __device__ uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -56,4 +58,16 @@ extern "C" __global__ void bulk_copy(float* to, int bytes) {
         "r"(SharedAddress(tile)), "r"(bytes)
         : "memory");
   }
+}
+
+extern "C" __global__ void checked_copy(float* to, const float* from, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  assert(i < n);
+  to[i] = from[i];
+}
+
+extern "C" __global__ void printing_copy(float* to, const float* from, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) printf("%d\n", i);
+  to[i] = from[i];
 }

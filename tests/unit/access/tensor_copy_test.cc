@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analysis says of copies by the tensor memory accelerator.
+// What the analysis says of copies by the tensor memory accelerator, and of
+// calls of the device runtime.
 
 #include <gtest/gtest.h>
 
@@ -113,6 +114,20 @@ TEST_F(TensorCopyTest, BulkCopiesStayInTheAllocationOfTheirPointer) {
   });
   ASSERT_TRUE(set.writes_known()) << set.unknown_writes;
   EXPECT_EQ(set.Writes(), ExtentSet({Extent{kMemory, kMemoryBytes}}));
+}
+
+TEST_F(TensorCopyTest, FailedAssertionsEndAndOtherCallsMayDoAnything) {
+  const auto fill = [](size_t ordinal, uint8_t* bytes) {
+    const uint64_t value = ordinal == 2 ? 96 : kMemory + ordinal * 4096;
+    std::memcpy(bytes, &value, ordinal == 2 ? 4 : 8);
+  };
+  const AccessSet checked = Of("checked_copy", fill);
+  ASSERT_TRUE(checked.reads_known() && checked.writes_known())
+      << checked.unknown_writes;
+  // What the assertion says bounds what comes behind it.
+  EXPECT_EQ(checked.Writes(), ExtentSet({Extent{kMemory, 96 * 4}}));
+  EXPECT_EQ(checked.Reads(), ExtentSet({Extent{kMemory + 4096, 96 * 4}}));
+  EXPECT_FALSE(Of("printing_copy", fill).writes_known());
 }
 
 }  // namespace
