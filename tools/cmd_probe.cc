@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/cubin/cache_folder.h"
 #include "runtime/device/driver.h"
 #include "runtime/plan/dependencies.h"
 #include "runtime/replay/observe.h"
@@ -88,7 +89,7 @@ absl::StatusOr<ProbeResult> RunProbe(const trace::Reader& reader,
       replay::BuildProgram(reader, step.bounds);
   if (!program.ok()) return program.status();
   absl::StatusOr<replay::StepAccess> predicted =
-      replay::FindAccesses(reader, *program);
+      replay::FindAccesses(reader, *program, cubin::CacheFolder::DefaultPath());
   if (!predicted.ok()) return predicted.status();
   result.predicted = *std::move(predicted);
   result.notes = program->warnings;

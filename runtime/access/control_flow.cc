@@ -243,9 +243,7 @@ class Successors {
   // What is known behind the instruction.
   void Update(uint32_t index, Known* known) const {
     const SassInstruction& code = code_[index].decoded;
-    const bool always = Unconditional(code) &&
-                        code.guard == cubin::kSassPredicateTrue &&
-                        !code.guard_negated;
+    const bool always = Unconditional(code);
     if (code.flow == SassFlow::kMeetingPoint && code.has_target) {
       const int barrier = ConvergenceOf(code);
       const int row = barrier < 0 ? kCollective : barrier;

@@ -8,10 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "runtime/access/control_flow.h"
 #include "runtime/access/interpreter.h"
 #include "runtime/access/state.h"

@@ -55,7 +55,6 @@ class Interpreter {
                    const cubin::SassMemory& memory, State* state);
 
  private:
-  friend class InterpreterOps;
   using Source = cubin::SassSource;
   struct Where {
     uint32_t place = 0;
@@ -91,7 +90,6 @@ class Interpreter {
     std::array<Value, 2> value;
     int values = 0;
     std::array<Truth, 2> truth;
-    bool has_truth = false;
   };
   Results Compute(const cubin::SassOperation& op, Where* where);
   Results ComputeAdd(const cubin::SassOperation& op, Where* where);
@@ -114,7 +112,6 @@ class Interpreter {
   Value LogicOf(Value a, Value b, Value c, uint8_t lut, Where* where);
   Value AndConstant(const Value& a, uint32_t mask, Where* where);
   Value OrOf(const Value& a, const Value& b, bool exclusive, Where* where);
-  Value MultiplyWords(const Value& a, const Value& b, Where* where);
   FormId Multiply(FormId a, FormId b, Where* where);
   Value AddWords(absl::Span<const Value> values, absl::Span<const bool> negated,
                  Where* where);

@@ -171,7 +171,8 @@ class Collector {
         return;
       }
       footprint.pointer = symbol.pointer;
-      rest = Add(rest, universe.form(domain_.universe().Of(term.symbol)));
+      rest = heddle::access::Add(
+          rest, universe.form(domain_.universe().Of(term.symbol)), -1);
     }
     const Range range = universe.RangeOf(rest, state->bounds);
     footprint.bounded =
@@ -182,10 +183,6 @@ class Collector {
       AddTerms(rest, *state, &footprint);
     }
     result_.footprints.push_back(std::move(footprint));
-  }
-
-  static Form Add(const Form& a, const Form& b) {
-    return heddle::access::Add(a, b, -1);
   }
 
   void AddTerms(const Form& rest, const State& state, Footprint* footprint) {
