@@ -169,6 +169,8 @@ def main():
     add_arguments(parser, "branches")
     parser.add_argument("--orders", type=int, default=200)
     parser.add_argument("--replays", type=int, default=100)
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
+                        help="leave traces and plans there")
     parser.add_argument("--branches", type=lambda text: [
         int(n) for n in text.split(",")], default=[2, 3])
     args = parser.parse_args()
@@ -176,7 +178,9 @@ def main():
     wanted = set(filter(None, args.only.split(",")))
     failed = False
     with tempfile.TemporaryDirectory() as scratch:
-        suite = Suite(args, pathlib.Path(scratch))
+        if args.keep:
+            args.keep.mkdir(parents=True, exist_ok=True)
+        suite = Suite(args, args.keep or pathlib.Path(scratch))
         for name, command in workloads(args.build.resolve()).items():
             if wanted and name not in wanted:
                 continue
