@@ -8,6 +8,7 @@
 #include "runtime/replay/plan_step.h"
 #include "runtime/replay/program_access.h"
 #include "runtime/rewrite/graph_model.h"
+#include "runtime/rewrite/planned.h"
 #include "tools/plan_durations.h"
 
 namespace heddle::tools {
@@ -48,7 +49,7 @@ absl::Status UseDevice(int ordinal, replay::PlanStep* described) {
   const auto context = device::ScopedContext::Create(*driver, ordinal);
   if (!context.ok()) return context.status();
   absl::StatusOr<plan::PlanBinding> here =
-      replay::BindToDevice(described->binding, *driver, (*context)->device());
+      rewrite::BindToDevice(described->binding, *driver, (*context)->device());
   if (!here.ok()) return here.status();
   described->binding = *std::move(here);
   described->limits = rewrite::ReadLimits(*driver, (*context)->device());
@@ -142,7 +143,7 @@ absl::StatusOr<LoadedPlan> LoadPlan(const std::string& path,
                                     CUdevice device) {
   absl::StatusOr<plan::PlanFile> file = plan::ReadPlanFile(path);
   if (!file.ok()) return file.status();
-  const absl::StatusOr<plan::PlanBinding> here = replay::BindToDevice(
+  const absl::StatusOr<plan::PlanBinding> here = rewrite::BindToDevice(
       replay::BindingOf(reader, program, bounds), driver, device);
   if (!here.ok()) return here.status();
   if (absl::Status s = plan::CheckBinding(file->binding, *here, path);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures programs whose CUDA graphs heddle rewrites at level O1.
+"""Measures programs whose CUDA graphs heddle rewrites while they run.
 
-Each program runs once under libheddle_preload.so with HEDDLE_OPT=1. The Llama
+Each program runs once under libheddle_preload.so with HEDDLE_OPT=--level. The Llama
 programs then replay their graph in both forms in one process, with inputs that
 change every time, compare what it leaves bit for bit, and time both forms in
 turn. Of the other programs the rewriter's own trial is taken (both forms in
@@ -10,6 +10,7 @@ turn from the same memory), and their outputs are compared with a run without
 heddle. Writes one file in the format of the project's results.
 
 usage: overlap.py --build DIR --out DIR [--only WORKLOAD,...] [--replays N]
+                  [--level 1|2]
 """
 
 import argparse
@@ -63,10 +64,11 @@ def other_workloads(build):
 
 class Suite:
 
-    def __init__(self, build, scratch, replays):
+    def __init__(self, build, scratch, replays, level):
         self.build = build
         self.scratch = scratch
         self.replays = replays
+        self.level = level
 
     def run(self, command, rewritten):
         """The program's result, what the rewriter reports, and its stderr."""
@@ -75,11 +77,11 @@ class Suite:
         for file in (target, report):
             file.unlink(missing_ok=True)
         env = {k: v for k, v in os.environ.items()
-               if k in ("HEDDLE_CACHE_DIR", "HEDDLE_STYLE")
+               if k in ("HEDDLE_CACHE_DIR", "HEDDLE_STYLE", "HEDDLE_BRANCHES")
                or not k.startswith("HEDDLE_")}
         if rewritten:
             env.update(LD_PRELOAD=str(self.build / "lib/libheddle_preload.so"),
-                       HEDDLE_OPT="1", HEDDLE_LOG="info",
+                       HEDDLE_OPT=str(self.level), HEDDLE_LOG="info",
                        HEDDLE_REPORT=str(report))
         done = subprocess.run(command + ["--json", str(target)], env=env,
                               text=True, capture_output=True, timeout=400)
@@ -104,7 +106,7 @@ class Suite:
                      f"{result['unrepeatable']} of {result['replays']} "
                      f"replays, and was left out there; {notes}")
         return [{
-            "workload": name, "against": "graph", "level": "O1",
+            "workload": name, "against": "graph", "level": used["level"] or f"O{self.level}",
             "baseline_us": round(result["baseline_us"], 2),
             "value_us": round(result["value_us"], 2),
             "ratio": round(result["ratio"], 4),
@@ -129,7 +131,7 @@ class Suite:
         if not is_used:
             notes = "the program's own graph is kept; " + notes
         return [{
-            "workload": name, "against": "graph", "level": "O1",
+            "workload": name, "against": "graph", "level": used["level"] or f"O{self.level}",
             "baseline_us": round(base, 2), "value_us": round(value, 2),
             "ratio": round(base / value, 4) if value else 1.0,
             "spread": 0.0, "replays": 9,
@@ -153,7 +155,8 @@ def describe(used, log):
             f"{used['converted']} of {used['edges']} edges converted, "
             f"{used['launch_order']} to launch order; verified on "
             f"{used['verified_launches']} launches; built in "
-            f"{used['build_ms']:.0f} ms, tried in {used['trial_ms']:.0f} ms, "
+            f"{used['build_ms']:.0f} ms, analysed in "
+            f"{used['analysis_ms']:.0f} ms, tried in {used['trial_ms']:.0f} ms, "
             f"{used['saved_bytes'] >> 20} MiB kept aside; "
             + "; ".join(used["notes"] + loading))
 
@@ -163,11 +166,13 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_arguments(parser, "overlap")
     parser.add_argument("--replays", type=int, default=100)
+    parser.add_argument("--level", type=int, default=1, choices=(1, 2))
     args = parser.parse_args()
     file = ResultFile(args)
     wanted = set(filter(None, args.only.split(",")))
     with tempfile.TemporaryDirectory() as scratch:
-        suite = Suite(args.build.resolve(), pathlib.Path(scratch), args.replays)
+        suite = Suite(args.build.resolve(), pathlib.Path(scratch), args.replays,
+                      args.level)
         jobs = [(name, suite.llama, command) for name, command
                 in llama_workloads().items()]
         jobs += [(name, suite.other, command) for name, command

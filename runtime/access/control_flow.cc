@@ -27,8 +27,9 @@ bool Unconditional(const SassInstruction& code) {
   for (const SassOperand& operand : code.operands()) {
     if ((operand.kind == SassOperandKind::kPredicate ||
          operand.kind == SassOperandKind::kUniformPredicate) &&
-        operand.access == SassAccess::kRead) {
-      return operand.index == cubin::kSassPredicateTrue && !operand.negated;
+        operand.access == SassAccess::kRead &&
+        (operand.index != cubin::kSassPredicateTrue || operand.negated)) {
+      return false;
     }
   }
   return true;

@@ -202,17 +202,23 @@ void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
 State Interpreter::WhenTaken(uint32_t index, bool taken,
                              const State& state) const {
   const SassInstruction& code = code_[index].decoded;
+  // Beside the guard: all of them have to hold. Of several that are not known
+  // the first stands for all when it is taken, and for none when not.
   Truth second;
   second.known = 1;
+  bool several = false;
   for (const SassOperand& operand : code.operands()) {
-    if (operand.access == SassAccess::kRead &&
-        (operand.kind == SassOperandKind::kPredicate ||
-         operand.kind == SassOperandKind::kUniformPredicate)) {
-      second = TruthOf(operand.index,
-                       operand.kind == SassOperandKind::kUniformPredicate,
-                       operand.negated, state);
-      break;
+    if (operand.access != SassAccess::kRead ||
+        (operand.kind != SassOperandKind::kPredicate &&
+         operand.kind != SassOperandKind::kUniformPredicate)) {
+      continue;
     }
+    const Truth truth = TruthOf(
+        operand.index, operand.kind == SassOperandKind::kUniformPredicate,
+        operand.negated, state);
+    if (truth.known == 1 || second.known == 0) continue;
+    several |= second.known < 0 && truth.known < 0;
+    if (second.known == 1 || truth.known == 0) second = truth;
   }
   const Truth guard =
       TruthOf(code.guard, code.guard_uniform, code.guard_negated, state);
@@ -221,7 +227,7 @@ State Interpreter::WhenTaken(uint32_t index, bool taken,
     State result = state;
     if (second.known >= 0) {
       result.reachable &= (second.known == 1) == taken;
-    } else {
+    } else if (taken || !several) {
       domain_.Assume(taken ? second.when_true : second.when_false, &result);
     }
     return result;

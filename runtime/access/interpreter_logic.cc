@@ -18,6 +18,24 @@ Value Interpreter::AndConstant(const Value& a, uint32_t mask, Where* where) {
   if (mask == 0) return domain_.ConstantWord(0);
   if (mask == ~uint32_t{0}) return a;
   const FormId form = Low(a, where);
+  if (int64_t number; ConstantOf(universe_, form, &number)) {
+    return domain_.ConstantWord(static_cast<uint32_t>(number) & mask);
+  }
+  // Bits that the value cannot have need not be in the mask, nor those below n
+  // of a multiple of 2^n.
+  const Range range = domain_.RangeOf(form, *where->state);
+  if (range.lo >= 0 && range.hi <= kUnsigned32.hi) {
+    if (range.hi == 0) return domain_.ConstantWord(0);
+    const uint32_t possible =
+        ~uint32_t{0} >> absl::countl_zero(static_cast<uint32_t>(range.hi));
+    mask &= possible;
+    if (mask == 0) return domain_.ConstantWord(0);
+    const int below =
+        std::min(universe_.TrailingZeros(universe_.form(form)), 31);
+    if ((mask | ((uint32_t{1} << below) - 1)) == possible) {
+      return domain_.Word(form);
+    }
+  }
   // Ones from bit `first` up to bit `end`.
   const int first = absl::countr_zero(mask);
   const int ones = absl::countr_one(mask >> first);

@@ -45,6 +45,10 @@ constexpr Row kRows[] = {
     Arith(
         0x011, kFormsB, "LEA", kI,
         {kRd, kPu, kRa, kB, kC.If(Set(80), Clear(73)), Immediate(75, 5), kPpX}),
+    // A constant high part; ptxas writes RZ for 0, cuBLASLt's generator does not.
+    Arith(0x011, 1 << 2, "LEA", kI,
+          {kRd, kPu, kRa, kB, kC, Immediate(75, 5), kPpX})
+        .When({Set(80), Clear(73)}),
     Arith(0x012, kFormsB, "LOP3", kI,
           {kPu, kRd, kRa, kB, kC, Immediate(72, 8), kPp}),
     Arith(0x013, kFormsB, "IABS", kI, {kRd, kV}),

@@ -31,6 +31,10 @@ constexpr Row kRows[] = {
     Exact(0x947, "BRA", kControl, {kPp, kTarget})
         .When({Set(32), Clear(33), Clear(91)})
         .Flow(SassFlow::kBranch),
+    // The same, by a uniform predicate.
+    Exact(0x547, "BRA", kControl, {kPp, UniformPredicate(24), kTarget})
+        .When({Set(32), Clear(33), Set(91)})
+        .Flow(SassFlow::kBranch),
     // Where the threads of a warp, by mask, are not together.
     Exact(0x947, "BRA", kControl, {kPp, kUa, kTarget})
         .When({Clear(32), Set(33), Set(91)})

@@ -220,9 +220,10 @@ bool Interpreter::Add() {
   result_.extended = Bit(74);
   Writes(0);
   if ((decoded_.opcode & 0x1ff) == 0x097) {
-    // UIADD3.64: its immediates and carries were not seen in use.
+    // UIADD3.64: how an immediate with its highest bit set would be extended,
+    // and carries, were not seen in use.
     WritesPair(0);
-    if (FieldIsImmediate() || result_.extended) return false;
+    if ((FieldIsImmediate() && Bit(63)) || result_.extended) return false;
   }
   const bool read =
       !result_.extended || (ReadsPredicate(0, 6) && ReadsPredicate(1, 7));

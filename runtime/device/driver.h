@@ -134,6 +134,7 @@ namespace heddle::device {
   X(GraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams)             \
   X(GraphBatchMemOpNodeGetParams, cuGraphBatchMemOpNodeGetParams)       \
   X(GraphUpload, cuGraphUpload)                                         \
+  X(GraphAddEventRecordNode, cuGraphAddEventRecordNode)                 \
   X(LibraryLoadData, cuLibraryLoadData)                                 \
   X(LibraryUnload, cuLibraryUnload)                                     \
   X(LibraryGetKernel, cuLibraryGetKernel)                               \

@@ -39,6 +39,8 @@ std::string GraphReport::ToJson() const {
                                {"edges", edges},
                                {"converted", converted},
                                {"launch_order", launch_order},
+                               {"level", level},
+                               {"branches", branches},
                                {"style", style},
                                {"outcome", outcome},
                                {"verified_launches", verified_launches},
@@ -50,6 +52,7 @@ std::string GraphReport::ToJson() const {
                                {"rewritten_us", rewritten_us},
                                {"build_ms", build_ms},
                                {"trial_ms", trial_ms},
+                               {"analysis_ms", analysis_ms},
                                {"notes", notes}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";

@@ -19,7 +19,9 @@ struct GraphReport {
   uint32_t edges = 0;
   uint32_t converted = 0;
   uint32_t launch_order = 0;
-  std::string style;    // empty: the program's own graph is used
+  uint32_t branches = 1;
+  std::string level;    // "O1", "O2"
+  std::string style;    // the form; empty: the program's own graph is used
   std::string outcome;  // "rewritten", or why not
   uint32_t verified_launches = 0;
   uint64_t saved_bytes = 0;
@@ -32,6 +34,7 @@ struct GraphReport {
   double rewritten_us = 0;
   double build_ms = 0;  // reading, patching, instantiating
   double trial_ms = 0;  // verifying and timing, all launches
+  double analysis_ms = 0;  // finding out what its nodes touch
   std::vector<std::string> notes;
 
   std::string ToLine() const;  // without newline

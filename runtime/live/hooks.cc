@@ -9,6 +9,7 @@ const HookList& AllHooks() {
     live::AddCodeHooks(list);
     live::AddGraphHooks(list);
     live::AddMemoryHooks(list);
+    live::AddTensorMapHooks(list);
     live::AddGateHooks(list);
     return list;
   }();

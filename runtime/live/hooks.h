@@ -6,6 +6,7 @@
 //   hooks_code.cc    loading and look-up of device code
 //   hooks_graph.cc   capture and executable graphs
 //   hooks_memory.cc  allocation
+//   hooks_tensor_map.cc  encoding of tensor maps
 //   hooks_gate.cc    everything that queues work or touches memory
 
 #include "runtime/live/gate.h"
@@ -56,6 +57,7 @@ void AddGatedHook(HookList* list) {
 void AddCodeHooks(HookList* list);
 void AddGraphHooks(HookList* list);
 void AddMemoryHooks(HookList* list);
+void AddTensorMapHooks(HookList* list);
 void AddGateHooks(HookList* list);
 
 // Every hook of the files above.

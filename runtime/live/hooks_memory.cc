@@ -16,8 +16,7 @@ void Add(uint64_t address, uint64_t size, fb::MemoryKind kind) {
 
 // Before the driver's call: afterwards the address may be another thread's.
 void Remove(uint64_t address) {
-  WithOptimizer(
-      [&](Optimizer& optimizer) { optimizer.memory().Remove(address); });
+  WithOptimizer([&](Optimizer& optimizer) { optimizer.MemoryGoes(address); });
 }
 
 template <typename S>
@@ -129,7 +128,7 @@ CUresult MemUnmap(CUdeviceptr address, size_t size) {
     // One call may unmap several mappings.
     for (const record::MemoryBlock& block : optimizer.memory().Blocks()) {
       if (block.address >= address && block.address < address + size) {
-        optimizer.memory().Remove(block.address);
+        optimizer.MemoryGoes(block.address);
       }
     }
   });

@@ -61,6 +61,7 @@ void LiveGraph::Drop(Variant* variant) {
 void LiveGraph::Settle(CUgraphExec use, absl::string_view outcome) {
   report_.outcome = std::string(outcome);
   model_ = nullptr;  // only trials need it
+  known_ = nullptr;
   use_.store(use, std::memory_order_release);
   Finish();
 }
@@ -71,13 +72,19 @@ void LiveGraph::Finish() {
   if (report_.outcome.empty()) {
     report_.outcome = "launched too seldom to be tried";
   }
-  if (settled() == nullptr) report_.style.clear();
+  if (settled() == nullptr) {
+    report_.style.clear();
+    report_.level.clear();
+    report_.branches = 1;
+  }
   Publish(report_, tools_.options->report_path);
 }
 
 void LiveGraph::KeepOriginal(absl::string_view why) {
   const bool was_used = settled() != nullptr;
   report_.style.clear();
+  report_.level.clear();
+  report_.branches = 1;
   Settle(exec_, why);
   if (was_used) return;  // a thread may be about to launch a variant
   for (auto& variant : variants_) Drop(variant.get());
@@ -85,8 +92,9 @@ void LiveGraph::KeepOriginal(absl::string_view why) {
 }
 
 absl::StatusOr<std::unique_ptr<LiveGraph::Variant>> LiveGraph::BuildVariant(
-    CUgraph source, plan::Style style, bool instantiate) {
+    CUgraph source, const Form& form, bool instantiate) {
   auto variant = std::make_unique<Variant>();
+  variant->form = form;
   // Whatever goes wrong, nothing of it stays.
   struct Guard {
     LiveGraph* graph;
@@ -109,9 +117,12 @@ absl::StatusOr<std::unique_ptr<LiveGraph::Variant>> LiveGraph::BuildVariant(
       !status.ok()) {
     return status;
   }
+  const plan::DeviceLimits limits = rewrite::ReadLimits(driver_, device);
   absl::StatusOr<rewrite::Rewritten> rewritten =
-      rewrite::Rewrite(driver_, variant->graph, &*model, style,
-                       rewrite::ReadLimits(driver_, device), tools_.modules);
+      variant->rests_on_effects()
+          ? RewriteByEffects(variant.get(), &*model, limits)
+          : rewrite::Rewrite(driver_, variant->graph, &*model, form.style,
+                             limits, tools_.modules);
   if (!rewritten.ok()) return rewritten.status();
   variant->rewritten = *std::move(rewritten);
   variant->index = std::move(model->index);
@@ -155,15 +166,17 @@ absl::Status LiveGraph::Build() {
     return absl::UnimplementedError(absl::StrCat("it has ", why));
   }
   absl::Status why;
-  for (const plan::Style style : tools_.options->styles) {
+  for (const Form& form : FormsToTry(*tools_.options)) {
+    // What the others need is measured first (BuildBranches).
+    if (form.level != plan::Level::kO1 || form.file != nullptr) continue;
     absl::StatusOr<std::unique_ptr<Variant>> variant =
-        BuildVariant(copy_, style, /*instantiate=*/true);
+        BuildVariant(copy_, form, /*instantiate=*/true);
     if (!variant.ok()) {
       if (why.ok()) why = variant.status();
       continue;
     }
     // Launch order that no proof allows is the programmatic form again.
-    if (style == plan::Style::kLaunchOrder &&
+    if (form.style == plan::Style::kLaunchOrder &&
         (*variant)->rewritten.summary.launch_order == 0 && !variants_.empty()) {
       Drop(variant->get());
       continue;

@@ -17,7 +17,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "runtime/device/driver.h"
+#include "runtime/live/forms.h"
 #include "runtime/live/graph_report.h"
+#include "runtime/live/live_access.h"
 #include "runtime/live/options.h"
 #include "runtime/live/state_keeper.h"
 #include "runtime/rewrite/patched_modules.h"
@@ -35,6 +37,7 @@ struct TrialTools {
   const LiveOptions* options = nullptr;
   rewrite::CodeSource* code = nullptr;
   rewrite::PatchedModules* modules = nullptr;
+  LiveAccess* accesses = nullptr;
   // Everything that the launch could write, given the parameters that its
   // kernels carry and the images they come from. Sorted, not overlapping.
   std::function<absl::StatusOr<std::vector<MemoryRange>>(
@@ -78,6 +81,9 @@ class LiveGraph {
   void MemsetChanged(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS& params,
                      CUcontext context);
   void EnabledChanged(CUgraphNode node, unsigned int enabled);
+  // The program is about to give up memory. Forms that rest on what is known of
+  // it are no longer used.
+  void MemoryGoes(const access::Extent& block);
 
   // Publishes the report if that has not happened. At the graph's end.
   void Finish();
@@ -88,19 +94,52 @@ class LiveGraph {
 
  private:
   struct Variant {
+    Form form;
+    // Its order rests on what the nodes touch (O2, plans), not on the order of
+    // the program's graph.
+    bool rests_on_effects() const {
+      return form.level != plan::Level::kO1 || form.file != nullptr;
+    }
+    // No longer used nor kept up to date, but a thread may be launching it.
+    bool retired = false;
     CUgraph graph = nullptr;  // rewritten clone of copy_; names its nodes
     CUgraphExec exec = nullptr;
     rewrite::Rewritten rewritten;
+    std::vector<access::Extent> rests_on;  // memory; sorted
     absl::flat_hash_map<uint64_t, uint32_t> index;  // node of `graph` -> index
     std::vector<CUfunction> functions;              // the program's, by index
     std::vector<plan::BlockNeeds> needs;            // by index
     double median_us = 0;
   };
 
+  // What a form of level 2 is made from, by index of model_.
+  struct Knowledge {
+    std::vector<CUgraphNode> handles;  // in copy_
+    GraphEffects effects;
+    std::vector<double> durations_us;
+  };
+
   absl::Status Build();
   absl::StatusOr<std::unique_ptr<Variant>> BuildVariant(CUgraph source,
-                                                        plan::Style style,
+                                                        const Form& form,
                                                         bool instantiate);
+  // The part of BuildVariant that replaces the order (live_graph_branches.cc).
+  absl::StatusOr<rewrite::Rewritten> RewriteByEffects(
+      Variant* variant, rewrite::GraphModel* model,
+      const plan::DeviceLimits& limits);
+  absl::StatusOr<plan::Plan> PlanFor(const Form& form,
+                                     const rewrite::GraphModel& model,
+                                     const std::vector<uint32_t>& order,
+                                     const plan::PlanInput& input,
+                                     const plan::DeviceLimits& limits);
+  // Finds out what the nodes touch and how long each takes, and adds the forms
+  // that rest on it. Memory is as the program left it; what a launch may change
+  // is kept in `keeper`. An error is of the device, not of a form.
+  absl::Status BuildBranches(StateKeeper* keeper, CUstream stream);
+  // Ends the use of forms that rest on what the nodes touch.
+  void DropPlanned(absl::string_view why);
+  // The report speaks of `variant`.
+  void ReportOf(const Variant& variant);
   void Drop(Variant* variant);
   bool WaitUntilIdle();
   CUresult RunAndWait(CUgraphExec exec, CUstream stream);
@@ -135,6 +174,9 @@ class LiveGraph {
   std::mutex mutex_;  // guards all below
   bool built_ = false;
   std::unique_ptr<rewrite::GraphModel> model_;
+  std::unique_ptr<Knowledge> known_;
+  // Those that are tried; once settled the one that is used, and behind it the
+  // one to go on with if that one has to be given up.
   std::vector<std::unique_ptr<Variant>> variants_;
   double serial_us_ = 0;
   int attempts_ = 0;

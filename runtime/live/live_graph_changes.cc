@@ -1,10 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the program changes in its executable, done to the rewritten forms too.
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/live/live_graph.h"
+#include "runtime/record/log.h"
 
 namespace heddle::live {
+
+void LiveGraph::DropPlanned(absl::string_view why) {
+  known_ = nullptr;  // trials to come must not build such forms either
+  const bool was_settled = settled() != nullptr;
+  bool dropped = false;
+  Variant* next = nullptr;
+  for (auto& variant : variants_) {
+    if (variant->retired) continue;
+    if (variant->rests_on_effects()) {
+      variant->retired = true;
+      dropped = true;
+    } else if (next == nullptr) {
+      next = variant.get();
+    }
+  }
+  if (!dropped) return;
+  record::Log(record::LogLevel::kInfo,
+              absl::StrCat("graph ", report_.graph, ": ", why,
+                           ", which level 2 rests on: ",
+                           next == nullptr ? "the program's own graph"
+                                           : next->form.Name(),
+                           " from here on"));
+  if (next == nullptr) {
+    KeepOriginal(why);
+    return;
+  }
+  if (was_settled) {
+    use_.store(next->exec, std::memory_order_release);
+    return;
+  }
+  // Nothing has been launched but by trials, which are over.
+  std::erase_if(variants_, [this](auto& variant) {
+    if (!variant->retired) return false;
+    Drop(variant.get());
+    return true;
+  });
+}
+
+void LiveGraph::MemoryGoes(const access::Extent& block) {
+  const auto touches = [&block](const access::Extent& extent) {
+    return extent.address < block.end() && block.address < extent.end();
+  };
+  for (const auto& variant : variants_) {
+    if (variant->retired || !variant->rests_on_effects()) continue;
+    if (std::any_of(variant->rests_on.begin(), variant->rests_on.end(),
+                    touches)) {
+      DropPlanned("the program gave up memory that the graph uses");
+      return;
+    }
+  }
+}
 
 void LiveGraph::UpdatedFrom(CUgraph copy) {
   // Nodes are named after the graph of the instantiation for ever; the new
@@ -19,10 +73,14 @@ void LiveGraph::UpdatedFrom(CUgraph copy) {
     KeepOriginal("updated as a whole before it was launched");
     return;
   }
+  // To find out again what every node touches would take longer than most
+  // updates gain.
+  DropPlanned("the program updated the graph as a whole");
+  if (settled() == exec_) return;
   for (auto& variant : variants_) {
+    if (variant->retired) continue;
     absl::StatusOr<std::unique_ptr<Variant>> next =
-        BuildVariant(copy, variant->rewritten.summary.style,
-                     /*instantiate=*/false);
+        BuildVariant(copy, variant->form, /*instantiate=*/false);
     CUgraphExecUpdateResultInfo info{};
     absl::Status status = next.status();
     if (status.ok() &&
@@ -67,10 +125,13 @@ void LiveGraph::Mirror(
     const std::function<CUresult(CUgraphNode)>& on_copy,
     const std::function<CUresult(Variant&, CUgraphNode)>& on_variant) {
   if (settled() == exec_) return;
+  DropPlanned(absl::StrCat("the program changed a node by ", call));
+  if (settled() == exec_) return;
   CUgraphNode copied = nullptr;
   CUresult result = driver_.GraphNodeFindInClone(&copied, node, copy_);
   if (result == CUDA_SUCCESS) result = on_copy(copied);
   for (auto& variant : variants_) {
+    if (variant->retired) continue;
     CUgraphNode in_variant = nullptr;
     if (result == CUDA_SUCCESS) {
       result =

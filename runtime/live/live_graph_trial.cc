@@ -90,6 +90,10 @@ absl::Status LiveGraph::Verify(StateKeeper* keeper, CUstream stream,
   report_.unrepeatable_chunks =
       std::max(report_.unrepeatable_chunks, keeper->unrepeatable_chunks());
   report_.written_chunks = keeper->written_chunks();
+  if (report_.verified_launches == 0) {
+    absl::Status status = BuildBranches(keeper, stream);
+    if (!status.ok()) return status;
+  }
   for (auto& variant : variants_) {
     if (absl::Status status = keeper->Restore(); !status.ok()) return status;
     if (absl::Status status = driver_.Check(RunAndWait(variant->exec, stream),
@@ -105,8 +109,8 @@ absl::Status LiveGraph::Verify(StateKeeper* keeper, CUstream stream,
       if (!excused.ok()) return excused.status();
       if (*excused) continue;
       report_.notes.push_back(
-          absl::StrCat(rewrite::StyleName(variant->rewritten.summary.style),
-                       " gave another result at ", difference));
+          absl::StrCat(variant->form.Name(), " gave another result at ",
+                       difference));
       record::Log(record::LogLevel::kWarn,
                   absl::StrCat("graph ", report_.graph, ": ",
                                report_.notes.back(), "; not used"));
@@ -219,26 +223,44 @@ absl::Status LiveGraph::Time(StateKeeper* keeper, CUstream stream) {
   return absl::OkStatus();
 }
 
-// Keeps the fastest variant, if it is worth it.
+void LiveGraph::ReportOf(const Variant& variant) {
+  const rewrite::RewriteSummary& summary = variant.rewritten.summary;
+  report_.serial_us = serial_us_;
+  report_.rewritten_us = variant.median_us;
+  report_.patched = summary.patched;
+  report_.edges = summary.edges;
+  report_.converted = summary.converted;
+  report_.launch_order = summary.launch_order;
+  report_.level = std::string(plan::LevelName(variant.form.level));
+  report_.branches = variant.form.branches;
+  report_.style = variant.form.Name();
+}
+
+// Keeps the fastest variant, and if that one rests on what the nodes touch, the
+// fastest of those that do not.
 void LiveGraph::Choose() {
   if (variants_.empty()) return;
   std::sort(
       variants_.begin(), variants_.end(),
       [](const auto& a, const auto& b) { return a->median_us < b->median_us; });
-  for (size_t i = 1; i < variants_.size(); ++i) {
-    report_.notes.push_back(
-        absl::StrCat(rewrite::StyleName(variants_[i]->rewritten.summary.style),
-                     " took ", variants_[i]->median_us, " us"));
-    Drop(variants_[i].get());
+  std::vector<std::unique_ptr<Variant>> kept;
+  for (auto& variant : variants_) {
+    const bool fallback = kept.size() == 1 && kept[0]->rests_on_effects() &&
+                          !variant->rests_on_effects() &&
+                          variant->median_us * tools_.options->least_gain <=
+                              serial_us_;
+    if (!kept.empty()) {
+      report_.notes.push_back(absl::StrCat(variant->form.Name(), " took ",
+                                           variant->median_us, " us"));
+    }
+    if (kept.empty() || fallback) {
+      kept.push_back(std::move(variant));
+    } else {
+      Drop(variant.get());
+    }
   }
-  variants_.resize(1);
+  variants_ = std::move(kept);
   const rewrite::RewriteSummary& summary = variants_[0]->rewritten.summary;
-  report_.serial_us = serial_us_;
-  report_.rewritten_us = variants_[0]->median_us;
-  report_.patched = summary.patched;
-  report_.converted = summary.converted;
-  report_.launch_order = summary.launch_order;
-  report_.style = std::string(rewrite::StyleName(summary.style));
   report_.notes.insert(report_.notes.end(), summary.notes.begin(),
                        summary.notes.end());
 }
@@ -321,9 +343,11 @@ CUresult LiveGraph::Trial(CUstream stream) {
         KeepOriginal("no form gave the same result");
       } else if (variants_[0]->median_us * tools_.options->least_gain >
                  serial_us_) {
+        ReportOf(*variants_[0]);
         KeepOriginal("not faster");
       } else if (report_.verified_launches >=
                  static_cast<uint32_t>(tools_.options->verify_launches)) {
+        ReportOf(*variants_[0]);
         Settle(variants_[0]->exec, "rewritten");
       }
     }

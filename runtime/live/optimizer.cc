@@ -89,12 +89,14 @@ Optimizer::Optimizer(LiveOptions options, device::Driver driver,
     : options_(std::move(options)),
       cache_(OpenCache()),
       code_(trial_.driver, cache_.get()),
-      modules_(trial_.driver, cache_.get()) {
+      modules_(trial_.driver, cache_.get()),
+      accesses_(trial_.driver, &code_, &memory_) {
   trial_.driver = std::move(driver);
   trial_.record_event = record_event;
   trial_.options = &options_;
   trial_.code = &code_;
   trial_.modules = &modules_;
+  trial_.accesses = &accesses_;
   trial_.reachable = [this](const rewrite::GraphModel& model, uint64_t limit) {
     return Reachable(model, limit);
   };
@@ -208,6 +210,17 @@ absl::StatusOr<std::vector<MemoryRange>> Optimizer::Reachable(
     disjoint.push_back(range);
   }
   return disjoint;
+}
+
+void Optimizer::MemoryGoes(uint64_t address) {
+  const uint64_t size = memory_.Remove(address);
+  if (size == 0 || (options_.level < 2 && options_.plans.empty())) return;
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  for (auto& [exec, graph] : graphs_) {
+    if (graph->settled() == exec) continue;
+    std::lock_guard<std::mutex> graph_lock(graph->mutex());
+    graph->MemoryGoes({address, size});
+  }
 }
 
 void Optimizer::AskedForVariable(uint64_t container) {

@@ -25,6 +25,7 @@
 #include "runtime/cubin/patch_cache.h"
 #include "runtime/device/driver.h"
 #include "runtime/live/live_graph.h"
+#include "runtime/live/live_access.h"
 #include "runtime/live/loaded_code.h"
 #include "runtime/live/options.h"
 #include "runtime/live/state_keeper.h"
@@ -49,6 +50,9 @@ class Optimizer {
   const device::Driver& driver() const { return trial_.driver; }
   LoadedCode& code() { return code_; }
   record::MemoryMap& memory() { return memory_; }
+  LiveAccess& accesses() { return accesses_; }
+  // The program is about to give up the block of memory at `address`.
+  void MemoryGoes(uint64_t address);
   // The program shares memory with other processes or devices, so a graph
   // cannot be run twice on its memory without somebody noticing.
   void SharesMemory(const char* api);
@@ -89,6 +93,7 @@ class Optimizer {
   LoadedCode code_;
   rewrite::PatchedModules modules_;
   record::MemoryMap memory_;
+  LiveAccess accesses_;
   std::atomic<int> captures_{0};
   std::atomic<const char*> shares_memory_{nullptr};
   std::atomic<uint64_t> next_graph_{1};

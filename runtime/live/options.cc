@@ -28,10 +28,35 @@ absl::Status Bad(const char* name, const std::string& value,
 absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment() {
   LiveOptions options;
   if (const std::string text = Variable("HEDDLE_OPT"); !text.empty()) {
-    if (text != "0" && text != "1") {
-      return Bad("HEDDLE_OPT", text, "0 or 1");
+    if (text != "0" && text != "1" && text != "2") {
+      return Bad("HEDDLE_OPT", text, "0, 1 or 2");
     }
     options.level = text[0] - '0';
+  } else if (!Variable("HEDDLE_PLAN").empty()) {
+    options.level = 1;
+  }
+  if (const std::string text = Variable("HEDDLE_PLAN");
+      !text.empty() && options.level > 0) {
+    for (const absl::string_view path : absl::StrSplit(text, ',')) {
+      absl::StatusOr<plan::PlanFile> file =
+          plan::ReadPlanFile(std::string(path));
+      if (!file.ok()) return file.status();
+      options.plans.emplace_back(
+          path, std::make_shared<plan::PlanFile>(*std::move(file)));
+    }
+  }
+  if (const std::string text = Variable("HEDDLE_BRANCHES"); !text.empty()) {
+    options.branches.clear();
+    for (const absl::string_view part : absl::StrSplit(text, ',')) {
+      uint32_t count = 0;
+      if (!absl::SimpleAtoi(part, &count) || count < 1 ||
+          count > plan::kMaxBranches) {
+        return Bad("HEDDLE_BRANCHES", text,
+                   absl::StrCat("a list of numbers from 1 to ",
+                                plan::kMaxBranches));
+      }
+      options.branches.push_back(count);
+    }
   }
   if (const std::string text = Variable("HEDDLE_VERIFY"); !text.empty()) {
     if (!absl::SimpleAtoi(text, &options.verify_launches) ||

@@ -6,17 +6,29 @@
 // (`heddle run` sets them from its flags).
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/plan/overlap.h"
+#include "runtime/plan/plan_file.h"
 
 namespace heddle::live {
 
 struct LiveOptions {
-  // HEDDLE_OPT=0|1. 0: nothing is rewritten.
+  // HEDDLE_OPT=0|1|2. 0: nothing is rewritten; 1: the order of the program's
+  // graphs is kept; 2: independent kernels of a graph may run side by side.
+  // Without it 0, or 1 if there are plans.
   int level = 0;
+  // HEDDLE_PLAN=FILE[,FILE...]: plans to try on the graphs that they fit, by
+  // path.
+  std::vector<std::pair<std::string, std::shared_ptr<const plan::PlanFile>>>
+      plans;
+  // HEDDLE_BRANCHES=N[,N...]: most branches that a graph may get at level 2;
+  // all are tried, the fastest wins.
+  std::vector<uint32_t> branches = {2, 3};
   // HEDDLE_VERIFY=N: how many launches of a graph are run in both forms and
   // compared before the rewritten one is used alone. At least 1.
   int verify_launches = 3;
@@ -37,7 +49,8 @@ struct LiveOptions {
   std::string report_path;
 };
 
-// InvalidArgument names the variable, its value and what is allowed.
+// InvalidArgument names the variable, its value and what is allowed, or says
+// what is wrong with a plan.
 absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment();
 
 }  // namespace heddle::live

@@ -250,31 +250,4 @@ PlanStep DescribeStep(const trace::Reader& reader, const Program& program,
   return step;
 }
 
-absl::StatusOr<plan::PlanBinding> BindToDevice(const plan::PlanBinding& binding,
-                                               const device::Driver& driver,
-                                               CUdevice device) {
-  plan::PlanBinding here = binding;
-  char name[256] = {};
-  int values[3] = {};
-  int version = 0;
-  CUresult result = driver.DeviceGetName(name, sizeof(name) - 1, device);
-  const CUdevice_attribute attributes[] = {
-      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT};
-  for (int i = 0; i < 3 && result == CUDA_SUCCESS; ++i) {
-    result = driver.DeviceGetAttribute(&values[i], attributes[i], device);
-  }
-  if (result == CUDA_SUCCESS) result = driver.DriverGetVersion(&version);
-  if (absl::Status s = driver.Check(result, "cuDeviceGetAttribute"); !s.ok()) {
-    return s;
-  }
-  here.device_name = name;
-  here.compute_major = values[0];
-  here.compute_minor = values[1];
-  here.multiprocessors = static_cast<uint32_t>(std::max(values[2], 0));
-  here.driver_version = version;
-  return here;
-}
-
 }  // namespace heddle::replay

@@ -48,11 +48,6 @@ std::vector<plan::Edge> EdgesOf(const OperationList& list);
 std::vector<plan::Effects> EffectsOf(
     const std::vector<access::AccessSet>& accesses);
 
-// The binding with the device of this process in place of the recorded one.
-absl::StatusOr<plan::PlanBinding> BindToDevice(const plan::PlanBinding& binding,
-                                               const device::Driver& driver,
-                                               CUdevice device);
-
 }  // namespace heddle::replay
 
 #endif  // HEDDLE_RUNTIME_REPLAY_PLAN_STEP_H_

@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "runtime/access/launch_access.h"
+#include "runtime/access/tensor_maps.h"
 #include "runtime/replay/kernel_book.h"
-#include "runtime/replay/tensor_maps.h"
 
 namespace heddle::replay {
 namespace {
@@ -105,6 +105,23 @@ ExtentSet VariablesOf(const Program& program, uint32_t module) {
   return ExtentSet(std::move(variables));
 }
 
+// Maps that got another address by cuTensorMapReplaceAddress have no shape of
+// their own in a trace and stay unknown.
+void AddTensorMap(const fb::TensorMap& map, access::TensorMaps* maps) {
+  if (map.bytes() == nullptr || map.dims() == nullptr ||
+      map.dims()->size() < map.rank()) {
+    return;
+  }
+  access::TensorMaps::Shape shape;
+  shape.data_type = map.data_type();
+  shape.address = map.address();
+  shape.dims.assign(map.dims()->begin(), map.dims()->begin() + map.rank());
+  if (map.strides() != nullptr) {
+    shape.strides.assign(map.strides()->begin(), map.strides()->end());
+  }
+  maps->Add({map.bytes()->data(), map.bytes()->size()}, std::move(shape));
+}
+
 }  // namespace
 
 ExtentSet BytesOf(const CopyEnd& end, const CopyWork& copy) {
@@ -121,9 +138,11 @@ absl::StatusOr<StepAccess> FindAccesses(const trace::Reader& reader,
                                         const Program& program,
                                         const std::string& cache_folder) {
   StepAccess result;
-  TensorMaps tensor_maps;
+  access::TensorMaps tensor_maps;
   for (const trace::Record& record : reader.records()) {
-    if (const auto* map = record.As<fb::TensorMap>()) tensor_maps.Add(*map);
+    if (const auto* map = record.As<fb::TensorMap>()) {
+      AddTensorMap(*map, &tensor_maps);
+    }
   }
   const AllocationIndex allocations(program);
   access::MemoryView memory;

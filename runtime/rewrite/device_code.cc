@@ -38,6 +38,10 @@ absl::StatusOr<std::shared_ptr<DeviceCode>> MakeDeviceCode(
   }
   absl::StatusOr<std::vector<uint8_t>> packed =
       cubin::FilterFatbin(image, major, minor);
+  // Traces keep a fatbin without what the device cannot use.
+  code->image_hash = trace::HashBytes(
+      packed.ok() && packed->size() < image.size() ? absl::MakeSpan(*packed)
+                                                   : image);
   code->packed = packed.ok() ? *std::move(packed) : *std::move(cubin);
   return code;
 }

@@ -30,6 +30,7 @@ struct DeviceCode {
   int major = 0;                // of the device
   int minor = 0;
   trace::Hash128 hash;                        // of the cubin
+  trace::Hash128 image_hash;  // of the image, as a trace keeps it
   absl::flat_hash_set<std::string> kernels;   // mangled
   std::vector<std::string> global_variables;  // mangled, __device__
   // Kernels that use variables of the image (cubin::KernelsWithState). A second

@@ -235,8 +235,19 @@ absl::StatusOr<OwnedLaunch> OwnedLaunch::Copy(
     launch.bytes_.resize(at + size);
     std::memcpy(launch.bytes_.data() + at, from, size);
     launch.offsets_.push_back(at);
+    launch.places_.push_back({offset, size});
   }
   return launch;
+}
+
+std::vector<uint8_t> OwnedLaunch::Block() const {
+  std::vector<uint8_t> block;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const auto [offset, size] = places_[i];
+    if (block.size() < offset + size) block.resize(offset + size);
+    std::memcpy(block.data() + offset, bytes_.data() + offsets_[i], size);
+  }
+  return block;
 }
 
 CUDA_KERNEL_NODE_PARAMS OwnedLaunch::With(CUfunction function) {

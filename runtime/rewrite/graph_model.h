@@ -33,11 +33,18 @@ class OwnedLaunch {
 
   const CUDA_KERNEL_NODE_PARAMS& shape() const { return shape_; }
   absl::Span<const uint8_t> bytes() const { return bytes_; }
+  // The parameter block: each parameter where the kernel reads it.
+  std::vector<uint8_t> Block() const;
 
  private:
   CUDA_KERNEL_NODE_PARAMS shape_{};  // without pointers
   std::vector<uint8_t> bytes_;       // parameters, one after another, aligned
   std::vector<uint64_t> offsets_;    // in bytes_
+  struct Place {
+    uint64_t offset = 0;  // in the parameter block
+    uint64_t size = 0;
+  };
+  std::vector<Place> places_;
   std::vector<void*> pointers_;
 };
 
