@@ -24,8 +24,12 @@ constexpr uint32_t kAddressPlace = 0x20000000;
 // Numbers of symbols at an instruction: results that are not modelled.
 constexpr uint32_t kResultNumber = 256;
 
-// Where sm_90 has the generic address of the parameter block.
+// Where sm_90 has the generic address of the parameter block, and of the bank
+// that the block is in. The second is not what nvcc uses, but the kernels of
+// cuBLASLt: their tensor maps lie where it says.
 constexpr int64_t kParametersAddress = 0x198;
+constexpr int64_t kBankAddress = 0xc0;
+constexpr uint32_t kMostParameters = 0x8000;  // bytes, with what is before them
 constexpr uint64_t kDriverParams = 0x18;  // block and grid sizes end here
 
 // Values of the floating-point and matrix units are no part of addresses: what
@@ -452,6 +456,12 @@ Value Interpreter::ReadConstant(uint8_t bank, int64_t offset, Where* where) {
         offset == kParametersAddress ? Value::Kind::kWord : Value::Kind::kHigh,
         universe_.Of(parameters_), 0};
   }
+  if (bank == 0 && (offset & ~int64_t{4}) == kBankAddress) {
+    Form bank_address = universe_.form(universe_.Of(parameters_));
+    bank_address.constant -= base;
+    return {offset == kBankAddress ? Value::Kind::kWord : Value::Kind::kHigh,
+            universe_.Intern(std::move(bank_address)), 0};
+  }
   // Constants do not change while a kernel runs: one symbol for each.
   Origins origins = kFromMemory;
   if (bank == 0) origins = kFromDriver;
@@ -547,11 +557,20 @@ bool Interpreter::Linked(const Value& low, const Value& high,
   }
   const Form& h = universe_.form(high.form);
   const Form difference = Add(universe_.form(low.form), h, -1);
-  if ((difference.constant & 0xffffffff) != 0) return false;
+  const auto offset = static_cast<uint32_t>(difference.constant);
+  // Code that adds to the low half alone counts on it that the parameters do
+  // not lie across a boundary of 4 GiB; else its address would be none of
+  // theirs.
+  const bool in_parameters = offset < kMostParameters && h.terms.size() == 1 &&
+                             h.terms[0].coefficient == 1 &&
+                             universe_.symbol(h.terms[0].symbol).kind ==
+                                 SymbolKind::kParameters;
+  if (offset != 0 && !in_parameters) return false;
   for (const Term& term : difference.terms) {
     if ((term.coefficient & 0xffffffff) != 0) return false;
   }
   *whole = h;
+  whole->constant += offset;
   return true;
 }
 

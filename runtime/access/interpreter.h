@@ -93,6 +93,7 @@ class Interpreter {
   };
   Results Compute(const cubin::SassOperation& op, Where* where);
   Results ComputeAdd(const cubin::SassOperation& op, Where* where);
+  Results ComputeWideAdd(const cubin::SassOperation& op, Where* where);
   Results ComputeExtendedAdd(const cubin::SassOperation& op, Where* where);
   // The sum of high halves and of the carries out of the low ones.
   Value ExtendedSum(const std::array<Value, 3>& high,

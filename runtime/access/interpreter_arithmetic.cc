@@ -65,6 +65,7 @@ Value Interpreter::AddWords(absl::Span<const Value> values,
 
 Interpreter::Results Interpreter::ComputeAdd(const SassOperation& op,
                                              Where* where) {
+  if (op.destination_words == 2) return ComputeWideAdd(op, where);
   auto low = std::make_shared<LowHalf>();
   for (size_t i = 0; i < 3; ++i) {
     low->operand[i] = Raw(op.source[i], 0, where);
@@ -81,6 +82,25 @@ Interpreter::Results Interpreter::ComputeAdd(const SassOperation& op,
   results.truth[0].low = low;
   results.truth[1].low = low;
   results.truth[1].carry = 1;
+  return results;
+}
+
+Interpreter::Results Interpreter::ComputeWideAdd(const SassOperation& op,
+                                                 Where* where) {
+  Form sum;
+  for (size_t i = 0; i < 3; ++i) {
+    const Source& source = op.source[i];
+    if (source.invert || source.absolute) return {};
+    const FormId addend =
+        source.kind == Source::Kind::kImmediate
+            ? universe_.Constant(source.value)
+            : Compose(Raw(source, 0, where), Raw(source, 1, where), where);
+    sum = Add(sum, universe_.form(addend), source.negate ? -1 : 1);
+  }
+  Results results;
+  results.values = 2;
+  results.value[0] = domain_.Word(sum);
+  results.value[1] = domain_.High(sum, *where->state);
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/access/tensor_maps.h"
 
 namespace heddle::access {
 namespace {
@@ -214,6 +215,21 @@ class Collector {
          "through one of several pointers");
   }
 
+  // A map that nobody was seen making. That it is one shows in that all of its
+  // tensor lies in one allocation.
+  std::optional<ExtentSet> ReadMap(absl::Span<const uint8_t> map) const {
+    const std::optional<TensorMaps::Shape> shape = TensorMaps::Decode(map);
+    if (!shape.has_value()) return std::nullopt;
+    const std::optional<Extent> allocation =
+        memory_.allocation(shape->address);
+    const std::optional<ExtentSet> bytes = TensorMaps::BytesOf(*shape);
+    if (!allocation.has_value() || !bytes.has_value() ||
+        !(bytes->Intersect(ExtentSet({*allocation})) == *bytes)) {
+      return std::nullopt;
+    }
+    return bytes;
+  }
+
   void AddTensor(const Footprint& footprint) {
     const absl::Span<const uint8_t> params = launch_.params;
     if (footprint.tensor_map >= 0) {
@@ -226,6 +242,17 @@ class Collector {
                *bytes,
                absl::StrCat("by the tensor map at ", footprint.tensor_map,
                             " of its parameters"));
+          return;
+        }
+      }
+      if (at + TensorMaps::kHardwareBytes <= params.size()) {
+        const std::optional<ExtentSet> bytes = ReadMap(
+            params.subspan(at, TensorMaps::kHardwareBytes));
+        if (bytes.has_value()) {
+          Keep(footprint, Provenance::kTensorMap, 1000 + footprint.tensor_map,
+               *bytes,
+               absl::StrCat("by what the tensor map at ", footprint.tensor_map,
+                            " of its parameters says"));
           return;
         }
       }

@@ -21,6 +21,7 @@ class TensorMaps {
  public:
   static constexpr size_t kBytes = 128;
   static constexpr size_t kMostMaps = 65536;
+  static constexpr size_t kHardwareBytes = 64;  // that the device reads
 
   // What a map was made of, innermost dimension first.
   struct Shape {
@@ -29,6 +30,14 @@ class TensorMaps {
     std::vector<uint64_t> dims;     // elements
     std::vector<uint64_t> strides;  // bytes, of all dimensions but the first
   };
+
+  // What the bytes of a map for sm_90 say, whoever made it: cuBLASLt writes its
+  // own. The format is not documented; this reads what the driver's encoder
+  // makes of known shapes (tests/gpu), without the interleaved layouts. nullopt
+  // for what does not look like a map.
+  static std::optional<Shape> Decode(absl::Span<const uint8_t> map);
+  // The bytes of the tensor; nullopt for elements that are not known.
+  static std::optional<ExtentSet> BytesOf(const Shape& shape);
 
   // Shapes that make no sense, or of elements that are not known, are left out.
   void Add(absl::Span<const uint8_t> map, Shape shape);

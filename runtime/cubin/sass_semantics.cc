@@ -169,6 +169,7 @@ class Interpreter {
   bool Interpret();
   bool Move();
   bool HalfConstant();
+  bool ExtendImmediates();
   bool Add();
   bool MultiplyAdd();
   bool MultiplyLong(SassOp op);
@@ -214,16 +215,27 @@ bool Interpreter::HalfConstant() {
          Source(0, 3);
 }
 
+// Immediates of operations on 64 bits are signed (cuBLASLt's kernels count
+// addresses down with them).
+bool Interpreter::ExtendImmediates() {
+  if (result_.destination_words == 1) return true;
+  for (SassSource& source : result_.source) {
+    if (source.kind == SassSource::Kind::kImmediate) {
+      source.value = static_cast<int32_t>(static_cast<uint32_t>(source.value));
+    }
+  }
+  return true;
+}
+
 // IADD3: Rd, Pu, Pv, Ra, B, C; .X: Pp, Pq.
 bool Interpreter::Add() {
   result_.op = SassOp::kAdd;
   result_.extended = Bit(74);
   Writes(0);
   if ((decoded_.opcode & 0x1ff) == 0x097) {
-    // UIADD3.64: how an immediate with its highest bit set would be extended,
-    // and carries, were not seen in use.
+    // UIADD3.64: carries were not seen in use.
     WritesPair(0);
-    if ((FieldIsImmediate() && Bit(63)) || result_.extended) return false;
+    if (result_.extended) return false;
   }
   const bool read =
       !result_.extended || (ReadsPredicate(0, 6) && ReadsPredicate(1, 7));
@@ -231,7 +243,7 @@ bool Interpreter::Add() {
   return read && Plain({72, 74, 75, 77, 78, 79, 80}, true) &&
          WritesPredicate(0, 1) && WritesPredicate(1, 2) &&
          Negatable(0, 3, Place::kA) && Negatable(1, 4, Place::kB) &&
-         Negatable(2, 5, Place::kC) &&
+         Negatable(2, 5, Place::kC) && ExtendImmediates() &&
          (result_.destination_words == 1 || (NoPredicate(0) && NoPredicate(1)));
 }
 
