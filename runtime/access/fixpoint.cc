@@ -21,7 +21,7 @@ bool Same(const State& a, const State& b) {
   if (a.reachable != b.reachable) return false;
   if (!a.reachable) return true;
   return a.values == b.values && a.truths == b.truths && a.bounds == b.bounds &&
-         a.guarded == b.guarded;
+         a.guarded == b.guarded && a.indicators == b.indicators;
 }
 
 }  // namespace
@@ -114,6 +114,7 @@ State Fixpoint::MeetAtHead(uint32_t block, State entry, State back) {
     back.truths.fill(Truth());
     back.bounds.clear();
     back.guarded.clear();
+    back.indicators.clear();
     for (int slot = 0; slot < kSlots; ++slot) {
       if (!IsZeroSlot(slot)) back.values[slot] = domain_.Top(~Origins{0});
     }
@@ -201,6 +202,7 @@ State Fixpoint::MeetAtHead(uint32_t block, State entry, State back) {
         stale(value, own) ? domain_.Top(domain_.OriginsOf(value)) : value;
   }
   state.guarded.clear();
+  state.indicators.clear();
   LoopBounds(entry, back, renewed, &head, &state);
   const auto truth_is_stale = [&](const Truth& truth) {
     if (truth.low != nullptr) return true;  // of no use across a loop

@@ -40,6 +40,42 @@ bool IsAddressFree(SassClass instruction_class) {
          instruction_class == SassClass::kConversion;
 }
 
+// Registers that were written under guards and are told apart.
+constexpr size_t kMostGuarded = 96;
+
+bool Apart(const Atom& a, const Atom& b) {
+  if (a.unequal && b.unequal) return false;
+  if (!a.unequal && !b.unequal) {
+    return a.range.hi < b.range.lo || b.range.hi < a.range.lo;
+  }
+  const Atom& one = a.unequal ? b : a;
+  const Atom& rest = a.unequal ? a : b;
+  return one.range.lo == rest.range.lo && one.range.hi == rest.range.lo;
+}
+
+// Whether the condition of a truth is both necessary and sufficient: when it
+// is false, the opposite holds.
+bool IsExactly(const Truth& truth, Atom* condition) {
+  if (truth.when_true.size() != 1 || truth.when_false.size() != 1 ||
+      truth.when_true[0].form != truth.when_false[0].form ||
+      !Apart(truth.when_true[0], truth.when_false[0])) {
+    return false;
+  }
+  *condition = truth.when_true[0];
+  return true;
+}
+
+bool Implies(const Atom& atom, const Atom& condition) {
+  if (atom.form != condition.form) return false;
+  if (condition.unequal) {
+    return atom.unequal ? atom.range.lo == condition.range.lo
+                        : condition.range.lo < atom.range.lo ||
+                              condition.range.lo > atom.range.hi;
+  }
+  return !atom.unequal && atom.range.lo >= condition.range.lo &&
+         atom.range.hi <= condition.range.hi;
+}
+
 }  // namespace
 
 Interpreter::Interpreter(const LaunchValues& launch,
@@ -128,22 +164,28 @@ State Interpreter::When(uint32_t index, bool taken, const State& state) const {
     return result;
   }
   domain_.Assume(taken ? guard.when_true : guard.when_false, &result);
-  UseGuarded(code, taken, &result);
+  UseGuarded(code, taken, guard, &result);
   return result;
 }
 
 void Interpreter::UseGuarded(const SassInstruction& code, bool taken,
-                             State* state) const {
+                             const Truth& guard, State* state) const {
   const int predicate = (code.guard_uniform ? kPredicates : 0) + code.guard;
+  const Atoms& atoms = taken ? guard.when_true : guard.when_false;
   for (const Guarded& guarded : state->guarded) {
-    if (guarded.predicate == predicate &&
-        (guarded.negated == code.guard_negated) == taken) {
+    if ((guarded.predicate == predicate &&
+         (guarded.negated == code.guard_negated) == taken) ||
+        (guarded.has_condition &&
+         std::any_of(atoms.begin(), atoms.end(), [&](const Atom& atom) {
+           return Implies(atom, guarded.condition);
+         }))) {
       state->values[guarded.slot] = guarded.value;
     }
   }
 }
 
-void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
+void Interpreter::UpdateGuarded(const SassInstruction& code,
+                                const Truth& guard_truth, const State& then,
                                 State* state) const {
   const bool always =
       code.guard == cubin::kSassPredicateTrue && !code.guard_negated;
@@ -153,6 +195,23 @@ void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
     guarded.erase(std::remove_if(guarded.begin(), guarded.end(), which),
                   guarded.end());
   };
+  // A predicate that is written says nothing of the threads that it was true
+  // for; the condition that it came from still may.
+  const auto forget = [&](int from, int to) {
+    for (Guarded& entry : guarded) {
+      if (entry.predicate >= from && entry.predicate <= to) {
+        entry.predicate = Guarded::kNoPredicate;
+      }
+    }
+    drop([](const Guarded& entry) {
+      return entry.predicate == Guarded::kNoPredicate && !entry.has_condition;
+    });
+  };
+  Guarded made;
+  made.predicate = static_cast<uint8_t>(guard);
+  made.negated = code.guard_negated;
+  // `guard_truth` is that of the guard, negation included.
+  made.has_condition = IsExactly(guard_truth, &made.condition);
   bool guard_written = false;
   for (const SassOperand& operand : code.operands()) {
     if (operand.access != SassAccess::kWrite) continue;
@@ -170,9 +229,10 @@ void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
         if (always) break;
         for (int slot = first; slot <= last && slot < kSlots; ++slot) {
           if (IsZeroSlot(slot)) break;
-          guarded.push_back({static_cast<uint16_t>(slot),
-                             static_cast<uint8_t>(guard), code.guard_negated,
-                             then.values[slot]});
+          made.slot = static_cast<uint16_t>(slot);
+          made.value = then.values[slot];
+          if (guarded.size() >= kMostGuarded) guarded.erase(guarded.begin());
+          guarded.push_back(made);
         }
         break;
       }
@@ -188,9 +248,7 @@ void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
         const int base = uniform ? kPredicates : 0;
         const int from = all ? base : base + first;
         const int to = all ? base + kPredicates - 1 : base + first;
-        drop([&](const Guarded& entry) {
-          return entry.predicate >= from && entry.predicate <= to;
-        });
+        forget(from, to);
         guard_written |= guard >= from && guard <= to;
         break;
       }
@@ -199,7 +257,7 @@ void Interpreter::UpdateGuarded(const SassInstruction& code, const State& then,
     }
   }
   if (guard_written) {
-    drop([&](const Guarded& entry) { return entry.predicate == guard; });
+    forget(guard, guard);
   }
 }
 
@@ -257,7 +315,7 @@ void Interpreter::Step(uint32_t index, uint32_t place, State* state) {
   if (guard.known == 1) {
     Where where{place, 0, state};
     Apply(instruction, &where);
-    if (!state->guarded.empty()) UpdateGuarded(code, *state, state);
+    if (!state->guarded.empty()) UpdateGuarded(code, guard, *state, state);
     return;
   }
   State otherwise = When(index, false, *state);
@@ -279,7 +337,7 @@ void Interpreter::Step(uint32_t index, uint32_t place, State* state) {
   domain_.ForgetMadeAt(place | kGuardPlace, state);
   domain_.ForgetMadeAt(place | kGuardPlace, &then);
   both.guarded = state->guarded;
-  UpdateGuarded(code, then, &both);
+  UpdateGuarded(code, guard, then, &both);
   *state = std::move(both);
 }
 
@@ -305,7 +363,13 @@ void Interpreter::Apply(const CodeInstruction& instruction, Where* where) {
                operand.kind == SassOperandKind::kUniformPredicateSet) {
       const int first =
           operand.kind == SassOperandKind::kPredicateSet ? 0 : kPredicates;
-      std::fill_n(state.truths.begin() + first, kPredicates, Truth());
+      for (int i = 0; i < kPredicates; ++i) {
+        if (results.restores == 0) {
+          state.truths[first + i] = Truth();
+        } else if ((results.restores >> i & 1) != 0) {
+          state.truths[first + i] = results.restored[i];
+        }
+      }
     }
   }
   for (size_t i = 0; i < op.destination_predicate.size(); ++i) {

@@ -90,6 +90,9 @@ class Interpreter {
     std::array<Value, 2> value;
     int values = 0;
     std::array<Truth, 2> truth;
+    // R2P: which predicates get which truth; 0: all of a set get an open one.
+    uint8_t restores = 0;
+    std::array<Truth, kPredicates> restored = {};
   };
   Results Compute(const cubin::SassOperation& op, Where* where);
   Results ComputeAdd(const cubin::SassOperation& op, Where* where);
@@ -106,6 +109,11 @@ class Interpreter {
   Results ComputeShift(const cubin::SassOperation& op, Where* where);
   Results ComputeCompare(const cubin::SassOperation& op, Where* where);
   Results ComputeLogicPredicate(const cubin::SassOperation& op, Where* where);
+  Results ComputePredicateSet(const cubin::SassOperation& op, Where* where);
+  // nullptr if nothing is known of the number.
+  const Truth* TruthOfNumber(FormId form, const State& state) const;
+  // 1 where `truth` is, else 0.
+  Value NumberOf(const Truth& truth, Where* where);
   Results ComputeSelect(const cubin::SassOperation& op, Where* where);
   Results ComputeSmall(const cubin::SassOperation& op, Where* where);
   Results ComputeSpecial(const cubin::SassOperation& op, Where* where);
@@ -120,10 +128,10 @@ class Interpreter {
   void Opaque(const CodeInstruction& instruction, Where* where);
   // Registers take what they hold where the guard of `code` is `taken`.
   void UseGuarded(const cubin::SassInstruction& code, bool taken,
-                  State* state) const;
+                  const Truth& guard, State* state) const;
   // What is known by guards once `code` has run.
-  void UpdateGuarded(const cubin::SassInstruction& code, const State& then,
-                     State* state) const;
+  void UpdateGuarded(const cubin::SassInstruction& code, const Truth& guard,
+                     const State& then, State* state) const;
   void Apply(const CodeInstruction& instruction, Where* where);
 
   const LaunchValues& launch_;

@@ -2,9 +2,11 @@
 // Comparisons and choices; see Interpreter.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
+#include "absl/numeric/bits.h"
 #include "runtime/access/interpreter.h"
 #include "runtime/access/interpreter_ops.h"
 
@@ -14,6 +16,9 @@ using cubin::SassCombine;
 using cubin::SassCompare;
 using cubin::SassOp;
 using cubin::SassOperation;
+
+// Predicates in registers that are told apart.
+constexpr size_t kMostIndicators = 64;
 
 Interpreter::Results Interpreter::ComputeCompare(const SassOperation& op,
                                                  Where* where) {
@@ -82,6 +87,10 @@ Interpreter::Results Interpreter::ComputeCompare(const SassOperation& op,
       truth.when_true = {{difference, {0, 0}, false}};
       truth.when_false = {{difference, {0, 0}, true}};
       if (negate) truth = Not(truth);
+      if (const Truth* nonzero = TruthOfNumber(difference, *where->state);
+          nonzero != nullptr && truth.known < 0) {
+        truth = negate ? *nonzero : Not(*nonzero);
+      }
     } else {
       if (Intersect(range, fails).empty()) truth.known = 1;
       if (Intersect(range, holds).empty()) truth.known = 0;
@@ -100,6 +109,87 @@ Interpreter::Results Interpreter::ComputeCompare(const SassOperation& op,
     low->operands = 2;
     results.truth[0].low = std::move(low);
   }
+  return results;
+}
+
+// Of a multiple of an indicator, whether it is not 0.
+const Truth* Interpreter::TruthOfNumber(FormId form, const State& state) const {
+  const Form& number = universe_.form(form);
+  if (number.constant != 0 || number.terms.size() != 1) return nullptr;
+  for (const Indicator& indicator : state.indicators) {
+    if (universe_.form(indicator.number).terms[0].symbol ==
+        number.terms[0].symbol) {
+      return &indicator.truth;
+    }
+  }
+  return nullptr;
+}
+
+Value Interpreter::NumberOf(const Truth& truth, Where* where) {
+  if (truth.known >= 0) {
+    return domain_.ConstantWord(static_cast<uint32_t>(truth.known));
+  }
+  const Value number = Unknown(Range{0, 1}, 0, true, where);
+  State& state = *where->state;
+  if (state.indicators.size() >= kMostIndicators) {
+    state.indicators.erase(state.indicators.begin());
+  }
+  state.indicators.push_back({number.form, truth});
+  state.indicators.back().truth.low = nullptr;
+  return number;
+}
+
+// Bits of one byte of a register, in place of predicates 0 to 6, or the other
+// way round.
+Interpreter::Results Interpreter::ComputePredicateSet(const SassOperation& op,
+                                                      Where* where) {
+  Results results;
+  const int64_t mask = op.source[1].value;
+  if (op.op == SassOp::kPredicatesToRegister) {
+    if (op.source[0].kind != Source::Kind::kZero) return results;
+    Form sum;
+    for (int i = 0; i < kPredicates - 1; ++i) {
+      if ((mask >> i & 1) == 0) continue;
+      const Value bit =
+          NumberOf(TruthOf(static_cast<uint8_t>(i), op.uniform, false,
+                           *where->state),
+                   where);
+      sum = Add(sum, universe_.form(bit.form), int64_t{1} << (i + op.shift));
+    }
+    results.values = 1;
+    results.value[0] = domain_.Word(sum);
+    return results;
+  }
+  // Only a sum of different powers of two has bits that are told apart.
+  const Form form =
+      universe_.form(Low(Read(op.source[0], 0, where), where));
+  auto known = static_cast<uint64_t>(form.constant) & 0xffffffff;
+  for (const Term& term : form.terms) {
+    const auto power = static_cast<uint64_t>(term.coefficient);
+    Form alone;
+    alone.terms.push_back(term);
+    if (!absl::has_single_bit(power) || (known & power) != 0 ||
+        TruthOfNumber(universe_.Intern(std::move(alone)), *where->state) ==
+            nullptr) {
+      return results;
+    }
+    known |= power;  // taken
+  }
+  std::array<Truth, kPredicates> restored;
+  for (int i = 0; i < kPredicates - 1; ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    const uint64_t power = uint64_t{1} << (i + op.shift);
+    restored[i] = Known((static_cast<uint64_t>(form.constant) & power) != 0);
+    for (const Term& term : form.terms) {
+      if (static_cast<uint64_t>(term.coefficient) != power) continue;
+      Form alone;
+      alone.terms.push_back(term);
+      restored[i] =
+          *TruthOfNumber(universe_.Intern(std::move(alone)), *where->state);
+    }
+  }
+  results.restores = static_cast<uint8_t>(mask);
+  results.restored = std::move(restored);
   return results;
 }
 

@@ -105,6 +105,9 @@ Interpreter::Results Interpreter::Compute(const SassOperation& op,
       return ComputeCompare(op, where);
     case SassOp::kLogic3Predicate:
       return ComputeLogicPredicate(op, where);
+    case SassOp::kPredicatesToRegister:
+    case SassOp::kRegisterToPredicates:
+      return ComputePredicateSet(op, where);
     case SassOp::kSelect:
     case SassOp::kMinMax:
       return ComputeSelect(op, where);

@@ -259,9 +259,32 @@ void Domain::Forget(SymbolId symbol, State* state) const {
       std::remove_if(state->bounds.begin(), state->bounds.end(),
                      [&](const Bound& bound) { return mentions(bound.form); }),
       state->bounds.end());
+  state->indicators.erase(
+      std::remove_if(state->indicators.begin(), state->indicators.end(),
+                     [&](const Indicator& indicator) {
+                       if (mentions(indicator.number)) return true;
+                       for (const Atoms* atoms : {&indicator.truth.when_true,
+                                                  &indicator.truth.when_false}) {
+                         for (const Atom& atom : *atoms) {
+                           if (mentions(atom.form)) return true;
+                         }
+                       }
+                       return false;
+                     }),
+      state->indicators.end());
+  for (Guarded& guarded : state->guarded) {
+    if (guarded.has_condition && mentions(guarded.condition.form)) {
+      guarded.has_condition = false;
+      guarded.condition = {};
+    }
+  }
   state->guarded.erase(
       std::remove_if(state->guarded.begin(), state->guarded.end(),
                      [&](const Guarded& guarded) {
+                       if (guarded.predicate == Guarded::kNoPredicate &&
+                           !guarded.has_condition) {
+                         return true;
+                       }
                        return guarded.value.kind != Value::Kind::kTop &&
                               mentions(guarded.value.form);
                      }),
@@ -374,6 +397,14 @@ void Domain::JoinInto(const State& other, uint32_t place, State* state) {
                                         guarded) == other.guarded.end();
                      }),
       joined.guarded.end());
+  joined.indicators.erase(
+      std::remove_if(joined.indicators.begin(), joined.indicators.end(),
+                     [&](const Indicator& indicator) {
+                       return std::find(other.indicators.begin(),
+                                        other.indicators.end(),
+                                        indicator) == other.indicators.end();
+                     }),
+      joined.indicators.end());
   for (size_t i = 0; i < joined.truths.size(); ++i) {
     const Truth& b = other.truths[i];
     Truth& truth = joined.truths[i];

@@ -74,15 +74,29 @@ inline constexpr int kUniformRegisters = 64;  // the same
 inline constexpr int kSlots = kRegisters + kUniformRegisters;
 inline constexpr int kPredicates = 8;
 
-// What a register holds in the threads for which a predicate is true (or, if
-// `negated`, false): it was written under that guard. `values` then says what
-// it holds in any thread.
+// What a register holds in some of the threads: it was written under a guard.
+// `values` then says what it holds in any thread.
 struct Guarded {
+  static constexpr uint8_t kNoPredicate = 0xff;
+
   uint16_t slot = 0;
-  uint8_t predicate = 0;  // index in State::truths
+  // Those threads for which this predicate (index in State::truths) is true, or
+  // false if `negated`; kNoPredicate if it has been written since.
+  uint8_t predicate = kNoPredicate;
   bool negated = false;
   Value value;
+  // The same threads, as those for which this is so.
+  bool has_condition = false;
+  Atom condition;
   friend bool operator==(const Guarded&, const Guarded&) = default;
+};
+
+// A number that is 1 where something is true and 0 elsewhere: a predicate that
+// was put into a register.
+struct Indicator {
+  FormId number = 0;  // one symbol
+  Truth truth;
+  friend bool operator==(const Indicator&, const Indicator&) = default;
 };
 
 struct State {
@@ -91,6 +105,7 @@ struct State {
   std::array<Truth, 2 * kPredicates> truths;  // then the uniform ones
   std::vector<Bound> bounds;
   std::vector<Guarded> guarded;
+  std::vector<Indicator> indicators;
 };
 
 // The operations on states and on values that need to know all symbols.
