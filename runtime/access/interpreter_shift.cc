@@ -46,8 +46,11 @@ Interpreter::Results Interpreter::ComputeShiftAdd(const SassOperation& op,
     results.truth[0].low = low;
     return results;
   }
-  if (op.sign_fill && op.shift == 1 && op.extended) {
-    // Nothing of `a` but its sign is left: the high half of a sum with it.
+  const Truth carried = TruthOf(op.source_predicate[0], *where->state);
+  if (op.sign_fill && op.shift == 1 && op.extended &&
+      (carried.low == nullptr || carried.low->shift == 0)) {
+    // Nothing of `a` but its sign is left: the high half of a sum with it. (The
+    // low half was added without a shift; with one it is below.)
     const std::array<Value, 3> high = {
         domain_.High(Integer(a, true, where), *where->state), b,
         domain_.ConstantWord(0)};
@@ -65,7 +68,7 @@ Interpreter::Results Interpreter::ComputeShiftAdd(const SassOperation& op,
       unit);
   int64_t carry = 0;
   if (op.extended) {
-    const Truth truth = TruthOf(op.source_predicate[0], *where->state);
+    const Truth& truth = carried;
     const bool negated = second.negate || second.invert;
     if (truth.low != nullptr && truth.low->compare < 0 &&
         truth.low->operands == 2 && truth.low->shift == op.shift &&
