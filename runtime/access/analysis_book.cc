@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "heddle/trace.h"
 
 namespace heddle::access {
 namespace {
@@ -19,28 +18,33 @@ AccessSet Anything(std::string why) {
 }  // namespace
 
 AnalysisBook::Image& AnalysisBook::Open(const ImageSource& source) {
-  auto [it, first] = images_.try_emplace(source.key);
-  if (!first) return *it->second;
-  it->second = std::make_unique<Image>();
-  Image& image = *it->second;
+  std::unique_ptr<Image>& image = images_[source.key];
+  if (image == nullptr) {
+    image = std::make_unique<Image>();
+    image->known = std::make_unique<FootprintCache>(folder_, source.key);
+  }
+  return *image;
+}
+
+const CodeImage* AnalysisBook::CodeOf(const ImageSource& source,
+                                      Image* image) {
+  if (image->code != nullptr || !image->why.empty()) return image->code.get();
   const auto read = [&]() -> absl::Status {
     absl::StatusOr<std::vector<uint8_t>> cubin = source.read();
     if (!cubin.ok()) return cubin.status();
-    image.known = std::make_unique<FootprintCache>(
-        folder_, trace::HashBytes(*cubin).ToHex());
     absl::StatusOr<std::unique_ptr<CodeImage>> code =
         CodeImage::Create(*std::move(cubin));
     if (!code.ok()) return code.status();
-    image.code = *std::move(code);
+    image->code = *std::move(code);
     return absl::OkStatus();
   };
   if (const absl::Status status = read(); !status.ok()) {
-    image.why = absl::StrCat("its code could not be read: ", status.message());
+    image->why = absl::StrCat("its code could not be read: ", status.message());
     notes_.push_back(absl::StrCat(
         "the code of ", source.origin.empty() ? "an image" : source.origin,
         " (", source.key, ") could not be read: ", status.message()));
   }
-  return image;
+  return image->code.get();
 }
 
 AccessSet AnalysisBook::AccessOf(const ImageSource& source,
@@ -51,25 +55,27 @@ AccessSet AnalysisBook::AccessOf(const ImageSource& source,
         "it is a cooperative launch, whose barrier is in memory of "
         "the driver");
   }
-  Image& image = Open(source);
-  if (image.code == nullptr) return Anything(image.why);
-  const CodeImage::Kernel* code = image.code->Find(launch.kernel);
-  if (code == nullptr) return Anything("its image has no kernel of its name");
   LaunchValues values;
   values.grid = launch.grid;
   values.block = launch.block;
-  values.param_base = code->param_base;
   values.params = launch.params;
   bool too_many = false;
   values.pointers = FindPointers(values.params, memory, &too_many);
   if (too_many) return Anything("it has too many pointers to follow");
+  Image& image = Open(source);
+  // Without the code: what it says of the kernel is the same every time.
   const std::string key = ShapeKey(launch.kernel, values);
   const KernelFootprint* footprint = image.known->Find(key);
-  if (footprint == nullptr) {
-    footprint = &image.known->Add(key, AnalyzeKernel(code->code, values));
-  } else {
+  if (footprint != nullptr) {
     ++reused_;
+    return AccessOfLaunch(*footprint, values, memory);
   }
+  const CodeImage* code = CodeOf(source, &image);
+  if (code == nullptr) return Anything(image.why);
+  const CodeImage::Kernel* kernel = code->Find(launch.kernel);
+  if (kernel == nullptr) return Anything("its image has no kernel of its name");
+  values.param_base = kernel->param_base;
+  footprint = &image.known->Add(key, AnalyzeKernel(kernel->code, values));
   return AccessOfLaunch(*footprint, values, memory);
 }
 

@@ -24,9 +24,12 @@ namespace heddle::access {
 
 // Where an image's machine code comes from.
 struct ImageSource {
-  std::string key;     // the same for the same code
+  // The same for the same code, and no other: also the name under which results
+  // are kept (cubin::CacheFolder), so no path.
+  std::string key;
   std::string origin;  // for people: the library it came with; may be empty
-  // An uncompressed cubin. Called once a key.
+  // An uncompressed cubin. Called at most once a key, and not where all results
+  // are known.
   std::function<absl::StatusOr<std::vector<uint8_t>>()> read;
 };
 
@@ -64,6 +67,7 @@ class AnalysisBook {
     std::string why;  // there is no code
   };
   Image& Open(const ImageSource& source);
+  const CodeImage* CodeOf(const ImageSource& source, Image* image);
 
   const cubin::CacheFolder* const folder_;
   absl::flat_hash_map<std::string, std::unique_ptr<Image>> images_;  // by key

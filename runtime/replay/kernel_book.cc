@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/cubin/select_cubin.h"
 
 namespace heddle::replay {
@@ -40,8 +41,11 @@ access::AccessSet KernelBook::AccessOf(const LaunchWork& launch,
   std::copy_n(launch.block, 3, shape.block.begin());
   shape.params = launch.params;
   shape.cooperative = IsCooperative(launch);
-  return book_.AccessOf({module.hash.ToHex(), module.origin, read}, shape,
-                        memory);
+  // An image may hold code for several chips.
+  const std::string key =
+      absl::StrCat(module.hash.ToHex(), "-sm", program_.compute_major,
+                   program_.compute_minor);
+  return book_.AccessOf({key, module.origin, read}, shape, memory);
 }
 
 }  // namespace heddle::replay

@@ -68,7 +68,8 @@ AccessSet AccessOfKernel(const GraphNode& node, bool cooperative,
   const std::vector<uint8_t> params = node.launch.Block();
   const DeviceCode& code = *node.source.code;
   return book->AccessOf(
-      {.key = code.hash.ToHex(),
+      {.key = absl::StrCat(code.image_hash.ToHex(), "-sm", code.major,
+                           code.minor),
        .origin = "",
        .read = [&code] { return code.Unpack(); }},
       {.kernel = node.source.name,
