@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/names.h"
@@ -35,6 +37,43 @@ bool IsReport(const nlohmann::json& json) {
   return json.contains("notes") && json["notes"].is_array();
 }
 
+// A field that reports of older versions lack; empty then.
+std::string Level(const nlohmann::json& json) {
+  const auto level = json.find("level");
+  return level != json.end() && level->is_string() ? level->get<std::string>()
+                                                   : "";
+}
+
+// The form that is used. The name of a plan's file does not say what it does.
+std::string FormOf(const nlohmann::json& json) {
+  const std::string style = json["style"];
+  const auto branches = json.find("branches");
+  if (!absl::StartsWith(style, "plan ") || Level(json).empty() ||
+      branches == json.end() || !branches->is_number_unsigned()) {
+    return style;
+  }
+  const auto count = branches->get<uint64_t>();
+  return absl::StrCat(style, ": ", Level(json), ", ", count,
+                      count == 1 ? " branch" : " branches");
+}
+
+// What the column of the rewritten form's times is called: by its level, if all
+// that were timed are of one.
+std::string TimeColumn(const std::vector<nlohmann::json>& reports) {
+  std::set<std::string> levels;
+  for (const nlohmann::json& json : reports) {
+    if (json["rewritten_us"].get<double>() <= 0) continue;
+    const std::string level = Level(json);
+    // A form that is used and names no level is from before there were two; one
+    // that is not used never names its level.
+    const bool used = !json["style"].get<std::string>().empty();
+    levels.insert(level.empty() && (used || !json.contains("level")) ? "O1"
+                                                                     : level);
+  }
+  if (levels.empty() || levels == std::set<std::string>{"O1"}) return "O1 us";
+  return levels == std::set<std::string>{"O2"} ? "O2 us" : "best us";
+}
+
 std::string Row(const nlohmann::json& json, uint64_t count) {
   const double serial = json["serial_us"];
   const double rewritten = json["rewritten_us"];
@@ -52,7 +91,7 @@ std::string Row(const nlohmann::json& json, uint64_t count) {
   }
   absl::StrAppendFormat(&row, " %8d  ",
                         json["verified_launches"].get<uint64_t>());
-  const std::string style = json["style"];
+  const std::string style = FormOf(json);
   absl::StrAppend(&row, Printable(json["outcome"].get<std::string>()));
   if (!style.empty()) absl::StrAppend(&row, " (", Printable(style), ")");
   return row + "\n";
@@ -119,9 +158,10 @@ std::string GraphReportsToText(const std::vector<nlohmann::json>& reports) {
                                          json["outcome"].get<std::string>());
     if (counts[key]++ == 0) rows.emplace_back(key, &json);
   }
-  std::string text = absl::StrFormat(
-      "%6s %6s %9s %9s  %9s %9s  %6s %8s  %s\n", "graphs", "nodes", "patched",
-      "edges", "serial us", "O1 us", "ratio", "verified", "outcome");
+  std::string text =
+      absl::StrFormat("%6s %6s %9s %9s  %9s %9s  %6s %8s  %s\n", "graphs",
+                      "nodes", "patched", "edges", "serial us",
+                      TimeColumn(reports), "ratio", "verified", "outcome");
   double trial_ms = 0;
   double build_ms = 0;
   std::map<std::string, uint64_t> notes;

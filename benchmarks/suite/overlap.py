@@ -41,6 +41,11 @@ def llama_workloads():
                                      "--cache", "1024", "--steps", "1"),
         "llama-8b-eager-b1": llama("8b", "graph"),
         "llama-8b-compiled-b1": llama("8b", "compile-graph"),
+        "llama-1b-compiled-b1-math": llama("1b", "compile-graph",
+                                           "--attention", "math"),
+        "llama-8b-eager-b1-math": llama("8b", "graph", "--attention", "math"),
+        "llama-8b-compiled-b1-math": llama("8b", "compile-graph",
+                                           "--attention", "math"),
     }
 
 

@@ -27,10 +27,12 @@ constexpr uint32_t kResultNumber = 256;
 // Where sm_90 has the generic address of the parameter block, and of the bank
 // that the block is in. The second is not what nvcc uses, but the kernels of
 // cuBLASLt: their tensor maps lie where it says.
+// On other chips something else is there.
+constexpr int64_t kParametersOfSm90 = 0x210;
 constexpr int64_t kParametersAddress = 0x198;
 constexpr int64_t kBankAddress = 0xc0;
 constexpr uint32_t kMostParameters = 0x8000;  // bytes, with what is before them
-constexpr uint64_t kDriverParams = 0x18;  // block and grid sizes end here
+constexpr uint64_t kDriverParams = 0x18;      // block and grid sizes end here
 
 // Values of the floating-point and matrix units are no part of addresses: what
 // is known of one of them is not worth a symbol.
@@ -307,11 +309,15 @@ void Interpreter::Step(uint32_t index, uint32_t place, State* state) {
   if (!state->reachable) return;
   const CodeInstruction& instruction = code_[index];
   const SassInstruction& code = instruction.decoded;
+  if (TruthOf(code.guard, code.guard_uniform, code.guard_negated, *state)
+          .known == 0) {
+    return;
+  }
+  // Before operands are read: they may be known by these symbols, and so may
+  // the guard.
+  domain_.ForgetMadeAt(place, state);
   const Truth guard =
       TruthOf(code.guard, code.guard_uniform, code.guard_negated, *state);
-  if (guard.known == 0) return;
-  // Before operands are read: they may be known by these symbols.
-  domain_.ForgetMadeAt(place, state);
   if (guard.known == 1) {
     Where where{place, 0, state};
     Apply(instruction, &where);
@@ -515,12 +521,13 @@ Value Interpreter::ReadConstant(uint8_t bank, int64_t offset, Where* where) {
                 static_cast<size_t>(std::min<int64_t>(4, size - at)));
     return domain_.ConstantWord(word);
   }
-  if (bank == 0 && (offset & ~int64_t{4}) == kParametersAddress) {
+  const bool has_addresses = bank == 0 && base == kParametersOfSm90;
+  if (has_addresses && (offset & ~int64_t{4}) == kParametersAddress) {
     return {
         offset == kParametersAddress ? Value::Kind::kWord : Value::Kind::kHigh,
         universe_.Of(parameters_), 0};
   }
-  if (bank == 0 && (offset & ~int64_t{4}) == kBankAddress) {
+  if (has_addresses && (offset & ~int64_t{4}) == kBankAddress) {
     Form bank_address = universe_.form(universe_.Of(parameters_));
     bank_address.constant -= base;
     return {offset == kBankAddress ? Value::Kind::kWord : Value::Kind::kHigh,
@@ -625,10 +632,10 @@ bool Interpreter::Linked(const Value& low, const Value& high,
   // Code that adds to the low half alone counts on it that the parameters do
   // not lie across a boundary of 4 GiB; else its address would be none of
   // theirs.
-  const bool in_parameters = offset < kMostParameters && h.terms.size() == 1 &&
-                             h.terms[0].coefficient == 1 &&
-                             universe_.symbol(h.terms[0].symbol).kind ==
-                                 SymbolKind::kParameters;
+  const bool in_parameters =
+      offset < kMostParameters && h.terms.size() == 1 &&
+      h.terms[0].coefficient == 1 &&
+      universe_.symbol(h.terms[0].symbol).kind == SymbolKind::kParameters;
   if (offset != 0 && !in_parameters) return false;
   for (const Term& term : difference.terms) {
     if ((term.coefficient & 0xffffffff) != 0) return false;

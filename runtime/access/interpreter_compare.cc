@@ -150,10 +150,9 @@ Interpreter::Results Interpreter::ComputePredicateSet(const SassOperation& op,
     Form sum;
     for (int i = 0; i < kPredicates - 1; ++i) {
       if ((mask >> i & 1) == 0) continue;
-      const Value bit =
-          NumberOf(TruthOf(static_cast<uint8_t>(i), op.uniform, false,
-                           *where->state),
-                   where);
+      const Value bit = NumberOf(
+          TruthOf(static_cast<uint8_t>(i), op.uniform, false, *where->state),
+          where);
       sum = Add(sum, universe_.form(bit.form), int64_t{1} << (i + op.shift));
     }
     results.values = 1;
@@ -161,8 +160,7 @@ Interpreter::Results Interpreter::ComputePredicateSet(const SassOperation& op,
     return results;
   }
   // Only a sum of different powers of two has bits that are told apart.
-  const Form form =
-      universe_.form(Low(Read(op.source[0], 0, where), where));
+  const Form form = universe_.form(Low(Read(op.source[0], 0, where), where));
   auto known = static_cast<uint64_t>(form.constant) & 0xffffffff;
   for (const Term& term : form.terms) {
     const auto power = static_cast<uint64_t>(term.coefficient);

@@ -220,8 +220,7 @@ class Collector {
   std::optional<ExtentSet> ReadMap(absl::Span<const uint8_t> map) const {
     const std::optional<TensorMaps::Shape> shape = TensorMaps::Decode(map);
     if (!shape.has_value()) return std::nullopt;
-    const std::optional<Extent> allocation =
-        memory_.allocation(shape->address);
+    const std::optional<Extent> allocation = memory_.allocation(shape->address);
     const std::optional<ExtentSet> bytes = TensorMaps::BytesOf(*shape);
     if (!allocation.has_value() || !bytes.has_value() ||
         !(bytes->Intersect(ExtentSet({*allocation})) == *bytes)) {
@@ -246,8 +245,8 @@ class Collector {
         }
       }
       if (at + TensorMaps::kHardwareBytes <= params.size()) {
-        const std::optional<ExtentSet> bytes = ReadMap(
-            params.subspan(at, TensorMaps::kHardwareBytes));
+        const std::optional<ExtentSet> bytes =
+            ReadMap(params.subspan(at, TensorMaps::kHardwareBytes));
         if (bytes.has_value()) {
           Keep(footprint, Provenance::kTensorMap, 1000 + footprint.tensor_map,
                *bytes,
@@ -262,12 +261,18 @@ class Collector {
     // Which of the maps is chosen is open; they lie at multiples of 64 bytes.
     ExtentSet all;
     int maps = 0;
-    for (size_t at = 0; at + kTensorMapBytes <= params.size(); at += 8) {
-      const std::optional<ExtentSet> bytes =
-          memory_.tensor_map(params.subspan(at, kTensorMapBytes));
-      if (!bytes.has_value()) continue;
-      all.Add(*bytes);
-      ++maps;
+    for (size_t at = 0; at + TensorMaps::kHardwareBytes <= params.size();
+         at += 8) {
+      std::optional<ExtentSet> bytes =
+          at + kTensorMapBytes <= params.size()
+              ? memory_.tensor_map(params.subspan(at, kTensorMapBytes))
+              : std::nullopt;
+      if (bytes.has_value()) ++maps;
+      // One that was not seen may be it, too. More than there is does no harm.
+      if (!bytes.has_value() && at % 64 == 0) {
+        bytes = ReadMap(params.subspan(at));
+      }
+      if (bytes.has_value()) all.Add(*bytes);
     }
     const bool from_parameters =
         (footprint.origins & ~(kFromDriver)) == 0 && maps > 0;

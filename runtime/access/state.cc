@@ -263,8 +263,9 @@ void Domain::Forget(SymbolId symbol, State* state) const {
       std::remove_if(state->indicators.begin(), state->indicators.end(),
                      [&](const Indicator& indicator) {
                        if (mentions(indicator.number)) return true;
-                       for (const Atoms* atoms : {&indicator.truth.when_true,
-                                                  &indicator.truth.when_false}) {
+                       for (const Atoms* atoms :
+                            {&indicator.truth.when_true,
+                             &indicator.truth.when_false}) {
                          for (const Atom& atom : *atoms) {
                            if (mentions(atom.form)) return true;
                          }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/access/launch_access.h"
+#include "runtime/access/linear.h"
 
 namespace heddle::access {
 namespace {
@@ -78,8 +79,7 @@ void TensorMaps::Replace(absl::Span<const uint8_t> before,
   Add(map, std::move(shape));
 }
 
-const TensorMaps::Shape* TensorMaps::Look(
-    absl::Span<const uint8_t> map) const {
+const TensorMaps::Shape* TensorMaps::Look(absl::Span<const uint8_t> map) const {
   const std::string key = Key(map);
   for (const auto* maps : {&maps_, &older_}) {
     const auto it = maps->find(key);
@@ -97,6 +97,18 @@ std::optional<ExtentSet> TensorMaps::Find(absl::Span<const uint8_t> map) const {
 std::optional<ExtentSet> TensorMaps::BytesOf(const Shape& shape) {
   const uint64_t bits = BitsOf(shape.data_type);
   if (bits == 0 || shape.dims.empty()) return std::nullopt;
+  // What goes past the end of all addresses is no tensor, and must not pass for
+  // the few bytes that are left of it in 64 bits. (Programs that have all rows
+  // of a batch end where they like make such maps: their steps wrap around.)
+  constexpr uint64_t kMost = uint64_t{1} << 40;  // elements, bytes of a step
+  Wide end = Wide{shape.address} + Wide{shape.dims[0]} * bits / 8;
+  for (size_t i = 1; i < shape.dims.size(); ++i) {
+    if (shape.dims[i] > kMost || shape.strides[i - 1] > kMost) {
+      return std::nullopt;
+    }
+    end += (Wide{shape.dims[i]} - 1) * shape.strides[i - 1];
+  }
+  if (shape.dims[0] > kMost || end > kSigned64.hi) return std::nullopt;
   const std::vector<uint64_t> sizes(shape.dims.begin() + 1, shape.dims.end());
   return BoxOf(shape.address, shape.dims[0] * bits / 8, sizes, shape.strides);
 }

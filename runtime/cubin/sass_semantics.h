@@ -105,8 +105,8 @@ struct SassSource {
   bool negate = false;
   bool invert = false;    // bitwise
   bool absolute = false;  // before `negate`
-  // kImmediate: 32 bits, zero-extended; never two words. kConstant: byte
-  // offset.
+  // kImmediate: 32 bits, zero-extended, or sign-extended where the operation is
+  // on 64 bits; never two words. kConstant: byte offset.
   int64_t value = 0;
 };
 

@@ -135,6 +135,7 @@ namespace heddle::device {
   X(GraphBatchMemOpNodeGetParams, cuGraphBatchMemOpNodeGetParams)       \
   X(GraphUpload, cuGraphUpload)                                         \
   X(GraphAddEventRecordNode, cuGraphAddEventRecordNode)                 \
+  X(GraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes)     \
   X(LibraryLoadData, cuLibraryLoadData)                                 \
   X(LibraryUnload, cuLibraryUnload)                                     \
   X(LibraryGetKernel, cuLibraryGetKernel)                               \

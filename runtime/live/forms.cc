@@ -22,9 +22,8 @@ std::vector<Form> FormsToTry(const LiveOptions& options) {
   if (options.level >= 2) {
     for (const uint32_t branches : options.branches) {
       for (const plan::Style style : options.styles) {
-        forms.push_back({.level = plan::Level::kO2,
-                         .style = style,
-                         .branches = branches});
+        forms.push_back(
+            {.level = plan::Level::kO2, .style = style, .branches = branches});
       }
     }
   }

@@ -117,7 +117,12 @@ CUresult MemMap(CUdeviceptr address, size_t size, size_t offset,
                 CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const Gate::Pass pass;
   const CUresult result = S::Real(address, size, offset, handle, flags);
-  if (result == CUDA_SUCCESS) Add(address, size, fb::MemoryKind::kMapped);
+  if (result == CUDA_SUCCESS) {
+    WithOptimizer([&](Optimizer& optimizer) {
+      optimizer.accesses().Mapped(address, handle);
+    });
+    Add(address, size, fb::MemoryKind::kMapped);
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/rewrite/graph_access.h"
 
@@ -67,12 +68,34 @@ void LiveAccess::ReplaceTensorMap(absl::Span<const uint8_t> before,
   maps_.Replace(before, map, address);
 }
 
+void LiveAccess::Mapped(uint64_t address, CUmemGenericAllocationHandle handle) {
+  std::lock_guard<std::mutex> lock(mapped_mutex_);
+  mapped_[address] = handle;
+}
+
+bool LiveAccess::IsMappedTwice(const std::vector<Extent>& allocations) {
+  std::lock_guard<std::mutex> lock(mapped_mutex_);
+  absl::flat_hash_set<CUmemGenericAllocationHandle> handles;
+  for (const record::MemoryBlock& block : memory_.Blocks()) {
+    if (block.kind != fb::MemoryKind::kMapped) continue;
+    const bool used = std::any_of(allocations.begin(), allocations.end(),
+                                  [&block](const Extent& extent) {
+                                    return extent.address <= block.address &&
+                                           block.address < extent.end();
+                                  });
+    const auto it = mapped_.find(block.address);
+    if (used && it != mapped_.end() && !handles.insert(it->second).second) {
+      return true;
+    }
+  }
+  return false;
+}
+
 GraphEffects LiveAccess::Find(const rewrite::GraphModel& model) {
   const auto start = std::chrono::steady_clock::now();
   std::lock_guard<std::mutex> lock(book_mutex_);
   if (book_ == nullptr) {
-    folder_ =
-        access::OpenFootprintFolder(cubin::CacheFolder::DefaultPath());
+    folder_ = access::OpenFootprintFolder(cubin::CacheFolder::DefaultPath());
     book_ = std::make_unique<access::AnalysisBook>(folder_.get());
   }
   GraphEffects found;
@@ -109,22 +132,28 @@ GraphEffects LiveAccess::Find(const rewrite::GraphModel& model) {
     if (sets[i].reads_known() && sets[i].writes_known()) continue;
     ++found.unknown;
     if (!found.why.empty()) continue;
-    found.why = absl::StrCat(
-        model.nodes[i].source.name, ": ",
-        sets[i].writes_known() ? sets[i].unknown_reads
-                               : sets[i].unknown_writes);
+    found.why = absl::StrCat(model.nodes[i].source.name, ": ",
+                             sets[i].writes_known() ? sets[i].unknown_reads
+                                                    : sets[i].unknown_writes);
   }
-  std::sort(found.rests_on.begin(), found.rests_on.end(),
-            [](const Extent& a, const Extent& b) {
-              return a.address < b.address;
-            });
+  std::sort(
+      found.rests_on.begin(), found.rests_on.end(),
+      [](const Extent& a, const Extent& b) { return a.address < b.address; });
   found.rests_on.erase(
       std::unique(found.rests_on.begin(), found.rests_on.end()),
       found.rests_on.end());
+  if (IsMappedTwice(found.rests_on)) {
+    // Addresses do not say then which nodes share memory.
+    for (plan::Effects& effects : found.nodes) {
+      effects.reads_anything = effects.writes_anything = true;
+    }
+    found.unknown = static_cast<uint32_t>(found.nodes.size());
+    found.why = "they use memory that is mapped at two addresses";
+  }
   book_->Save();
-  found.seconds = std::chrono::duration<double>(
-                      std::chrono::steady_clock::now() - start)
-                      .count();
+  found.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
   return found;
 }
 

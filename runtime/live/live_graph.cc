@@ -5,6 +5,7 @@
 #include "runtime/live/live_graph.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/rewrite/flatten.h"
 
 namespace heddle::live {
 namespace {
@@ -150,6 +151,15 @@ absl::Status LiveGraph::Build() {
   }
   if (absl::Status status = HasEarlyStart(driver_); !status.ok()) {
     return status;
+  }
+  if (rewrite::HasChildGraphs(driver_, copy_)) {
+    const absl::StatusOr<CUgraph> flat =
+        rewrite::Flatten(driver_, copy_, tools_.code);
+    if (!flat.ok()) return flat.status();
+    driver_.GraphDestroy(copy_);
+    copy_ = *flat;
+    flat_ = true;
+    report_.notes.push_back("its child graphs were taken apart");
   }
   absl::StatusOr<rewrite::GraphModel> model =
       rewrite::ReadGraph(driver_, copy_, tools_.code);

@@ -173,6 +173,8 @@ class LiveGraph {
 
   std::mutex mutex_;  // guards all below
   bool built_ = false;
+  // copy_ has the nodes of child graphs in their place, and is no clone.
+  bool flat_ = false;
   std::unique_ptr<rewrite::GraphModel> model_;
   std::unique_ptr<Knowledge> known_;
   // Those that are tried; once settled the one that is used, and behind it the

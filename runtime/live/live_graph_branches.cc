@@ -83,10 +83,10 @@ absl::StatusOr<rewrite::Rewritten> LiveGraph::RewriteByEffects(
   std::vector<uint32_t> known_of(model->nodes.size(), 0);
   for (uint32_t i = 0; i < known_->handles.size(); ++i) {
     CUgraphNode node = nullptr;
-    if (absl::Status status = driver_.Check(
-            driver_.GraphNodeFindInClone(&node, known_->handles[i],
-                                         variant->graph),
-            "cuGraphNodeFindInClone");
+    if (absl::Status status =
+            driver_.Check(driver_.GraphNodeFindInClone(
+                              &node, known_->handles[i], variant->graph),
+                          "cuGraphNodeFindInClone");
         !status.ok()) {
       return status;
     }
@@ -116,9 +116,9 @@ absl::StatusOr<rewrite::Rewritten> LiveGraph::RewriteByEffects(
         PlanFor(variant->form, *model, *order, input, limits);
     if (!plan.ok()) return plan.status();
     const auto before = patchable();
-    absl::StatusOr<rewrite::Rewritten> rewritten = rewrite::RewriteAsPlanned(
-        driver_, variant->graph, model, *plan, *order, std::move(input), limits,
-        tools_.modules);
+    absl::StatusOr<rewrite::Rewritten> rewritten =
+        rewrite::RewriteAsPlanned(driver_, variant->graph, model, *plan, *order,
+                                  std::move(input), limits, tools_.modules);
     if (rewritten.ok()) {
       variant->form.branches = plan->branches;
       variant->rests_on = known_->effects.rests_on;
@@ -143,9 +143,9 @@ absl::Status LiveGraph::BuildBranches(StateKeeper* keeper, CUstream stream) {
     known_->handles.push_back(node.handle);
   }
   if (known_->effects.unknown > 0) {
-    report_.notes.push_back(absl::StrCat(
-        known_->effects.unknown, " of ", model_->nodes.size(),
-        " nodes may touch anything; ", known_->effects.why));
+    report_.notes.push_back(
+        absl::StrCat(known_->effects.unknown, " of ", model_->nodes.size(),
+                     " nodes may touch anything; ", known_->effects.why));
   }
   if (const absl::Status status = CheckOwnOrder(*model_, known_->effects);
       !status.ok()) {
@@ -154,8 +154,8 @@ absl::Status LiveGraph::BuildBranches(StateKeeper* keeper, CUstream stream) {
     return absl::OkStatus();
   }
   if (absl::Status status = keeper->Restore(); !status.ok()) return status;
-  absl::StatusOr<std::vector<double>> durations = rewrite::MeasureNodes(
-      driver_, copy_, *model_, stream, kDurationRuns);
+  absl::StatusOr<std::vector<double>> durations =
+      rewrite::MeasureNodes(driver_, copy_, *model_, stream, kDurationRuns);
   // What the nodes wrote, one after the other, however far that went.
   if (absl::Status status = keeper->RestoreAll(); !status.ok()) return status;
   if (!durations.ok()) {
@@ -173,8 +173,8 @@ absl::Status LiveGraph::BuildBranches(StateKeeper* keeper, CUstream stream) {
           form.Name(), ": ", std::string(variant.status().message())));
       continue;
     }
-    const bool twice = std::any_of(
-        variants_.begin(), variants_.end(), [&](const auto& other) {
+    const bool twice =
+        std::any_of(variants_.begin(), variants_.end(), [&](const auto& other) {
           return other->rewritten.edges == (*variant)->rewritten.edges &&
                  other->rewritten.prologue == (*variant)->rewritten.prologue;
         });

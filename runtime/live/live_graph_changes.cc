@@ -24,12 +24,12 @@ void LiveGraph::DropPlanned(absl::string_view why) {
     }
   }
   if (!dropped) return;
-  record::Log(record::LogLevel::kInfo,
-              absl::StrCat("graph ", report_.graph, ": ", why,
-                           ", which level 2 rests on: ",
-                           next == nullptr ? "the program's own graph"
-                                           : next->form.Name(),
-                           " from here on"));
+  record::Log(
+      record::LogLevel::kInfo,
+      absl::StrCat(
+          "graph ", report_.graph, ": ", why, ", which level 2 rests on: ",
+          next == nullptr ? "the program's own graph" : next->form.Name(),
+          " from here on"));
   if (next == nullptr) {
     KeepOriginal(why);
     return;
@@ -71,6 +71,10 @@ void LiveGraph::UpdatedFrom(CUgraph copy) {
   if (settled() == exec_) return;
   if (!built_) {
     KeepOriginal("updated as a whole before it was launched");
+    return;
+  }
+  if (flat_) {
+    KeepOriginal("updated as a whole, and it has child graphs");
     return;
   }
   // To find out again what every node touches would take longer than most
@@ -127,6 +131,11 @@ void LiveGraph::Mirror(
   if (settled() == exec_) return;
   DropPlanned(absl::StrCat("the program changed a node by ", call));
   if (settled() == exec_) return;
+  if (flat_) {
+    KeepOriginal(
+        absl::StrCat("changed by ", call, ", and it has child graphs"));
+    return;
+  }
   CUgraphNode copied = nullptr;
   CUresult result = driver_.GraphNodeFindInClone(&copied, node, copy_);
   if (result == CUDA_SUCCESS) result = on_copy(copied);

@@ -108,9 +108,8 @@ absl::Status LiveGraph::Verify(StateKeeper* keeper, CUstream stream,
       absl::StatusOr<bool> excused = IsExcused(*variant, keeper, stream);
       if (!excused.ok()) return excused.status();
       if (*excused) continue;
-      report_.notes.push_back(
-          absl::StrCat(variant->form.Name(), " gave another result at ",
-                       difference));
+      report_.notes.push_back(absl::StrCat(
+          variant->form.Name(), " gave another result at ", difference));
       record::Log(record::LogLevel::kWarn,
                   absl::StrCat("graph ", report_.graph, ": ",
                                report_.notes.back(), "; not used"));
@@ -245,10 +244,10 @@ void LiveGraph::Choose() {
       [](const auto& a, const auto& b) { return a->median_us < b->median_us; });
   std::vector<std::unique_ptr<Variant>> kept;
   for (auto& variant : variants_) {
-    const bool fallback = kept.size() == 1 && kept[0]->rests_on_effects() &&
-                          !variant->rests_on_effects() &&
-                          variant->median_us * tools_.options->least_gain <=
-                              serial_us_;
+    const bool fallback =
+        kept.size() == 1 && kept[0]->rests_on_effects() &&
+        !variant->rests_on_effects() &&
+        variant->median_us * tools_.options->least_gain <= serial_us_;
     if (!kept.empty()) {
       report_.notes.push_back(absl::StrCat(variant->form.Name(), " took ",
                                            variant->median_us, " us"));

@@ -51,9 +51,9 @@ absl::StatusOr<LiveOptions> LiveOptionsFromEnvironment() {
       uint32_t count = 0;
       if (!absl::SimpleAtoi(part, &count) || count < 1 ||
           count > plan::kMaxBranches) {
-        return Bad("HEDDLE_BRANCHES", text,
-                   absl::StrCat("a list of numbers from 1 to ",
-                                plan::kMaxBranches));
+        return Bad(
+            "HEDDLE_BRANCHES", text,
+            absl::StrCat("a list of numbers from 1 to ", plan::kMaxBranches));
       }
       options.branches.push_back(count);
     }

@@ -68,8 +68,8 @@ AccessSet AccessOfKernel(const GraphNode& node, bool cooperative,
   const std::vector<uint8_t> params = node.launch.Block();
   const DeviceCode& code = *node.source.code;
   return book->AccessOf(
-      {.key = absl::StrCat(code.image_hash.ToHex(), "-sm", code.major,
-                           code.minor),
+      {.key =
+           absl::StrCat(code.image_hash.ToHex(), "-sm", code.major, code.minor),
        .origin = "",
        .read = [&code] { return code.Unpack(); }},
       {.kernel = node.source.name,
@@ -146,10 +146,10 @@ std::vector<AccessSet> FindAccesses(
       }
       case CU_GRAPH_NODE_TYPE_MEMSET: {
         CUDA_MEMSET_NODE_PARAMS fill{};
-        sets.push_back(
-            driver.GraphMemsetNodeGetParams(node.handle, &fill) == CUDA_SUCCESS
-                ? AccessOf(fill)
-                : Anything("the driver does not say what it fills"));
+        sets.push_back(driver.GraphMemsetNodeGetParams(node.handle, &fill) ==
+                               CUDA_SUCCESS
+                           ? AccessOf(fill)
+                           : Anything("the driver does not say what it fills"));
         break;
       }
       case CU_GRAPH_NODE_TYPE_EMPTY:

@@ -35,8 +35,8 @@ struct Line {
 absl::Status Build(CUgraph source, const GraphModel& model,
                    const std::vector<uint32_t>& order, Line* line) {
   const device::Driver& driver = line->driver;
-  if (absl::Status status = driver.Check(
-          driver.GraphClone(&line->graph, source), "cuGraphClone");
+  if (absl::Status status =
+          driver.Check(driver.GraphClone(&line->graph, source), "cuGraphClone");
       !status.ok()) {
     return status;
   }
@@ -107,10 +107,10 @@ absl::StatusOr<std::vector<double>> MeasureNodes(const device::Driver& driver,
     if (!status.ok()) return status;
     for (size_t i = 0; i < order->size(); ++i) {
       float milliseconds = 0;
-      status = driver.Check(
-          driver.EventElapsedTime(&milliseconds, line.events[i],
-                                  line.events[i + 1]),
-          "cuEventElapsedTime");
+      status =
+          driver.Check(driver.EventElapsedTime(&milliseconds, line.events[i],
+                                               line.events[i + 1]),
+                       "cuEventElapsedTime");
       if (!status.ok()) return status;
       double& time = least[(*order)[i]];
       const double now = milliseconds * 1000.0;

@@ -166,11 +166,13 @@ plan::PlanInput PlanInputOf(const GraphModel& model,
   return input;
 }
 
-absl::StatusOr<Rewritten> RewriteAsPlanned(
-    const device::Driver& driver, CUgraph graph, GraphModel* model,
-    const plan::Plan& plan, const std::vector<uint32_t>& node_of,
-    plan::PlanInput input, const plan::DeviceLimits& limits,
-    PatchedModules* modules) {
+absl::StatusOr<Rewritten> RewriteAsPlanned(const device::Driver& driver,
+                                           CUgraph graph, GraphModel* model,
+                                           const plan::Plan& plan,
+                                           const std::vector<uint32_t>& node_of,
+                                           plan::PlanInput input,
+                                           const plan::DeviceLimits& limits,
+                                           PatchedModules* modules) {
   if (plan.nodes.size() != model->nodes.size() ||
       node_of.size() != model->nodes.size()) {
     return absl::InvalidArgumentError(

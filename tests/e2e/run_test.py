@@ -244,6 +244,8 @@ class Run(unittest.TestCase):
         self.assertEqual(default["HEDDLE_OPT"], "1")
         self.assertEqual(default["HEDDLE_VERIFY"], "3")
         self.assertEqual(default["HEDDLE_STYLE"], "auto")
+        self.assertNotIn("HEDDLE_BRANCHES", default)
+        self.assertNotIn("HEDDLE_PLAN", default)
         self.assertNotIn("HEDDLE_DISABLE", default)
         self.assertEqual(default["LD_PRELOAD"].rstrip(":"), PRELOAD)
         # For the summary alone, and gone with it.
@@ -256,14 +258,23 @@ class Run(unittest.TestCase):
         self.assertEqual(chosen["HEDDLE_VERIFY_BYTES"], str(8 << 30))
         self.assertEqual(chosen["HEDDLE_STYLE"], "launch-order,programmatic")
         self.assertEqual(chosen["HEDDLE_LOG"], "debug")
+        self.assertEqual(settings("-O2")["HEDDLE_OPT"], "2")
+        self.assertEqual(settings("-O2", "--branches", "2,4", "--branches",
+                                  "3")["HEDDLE_BRANCHES"], "2,4,3")
         # The program may change its folder.
         self.assertEqual(chosen["HEDDLE_REPORT"],
                          str(pathlib.Path("r-%p.jsonl").absolute()))
 
     def test_wrong_flags_run_nothing(self):
         marker = self.folder / "ran"
-        for flags in (("-O2",), ("--verify", "0"), ("--verify-bytes", "-1"),
-                      ("--log", "loud")):
+        no_plan = self.folder / "no.hplan"
+        no_plan.write_text("this is no plan")
+        for flags in (("-O3",), ("--verify", "0"), ("--verify-bytes", "-1"),
+                      ("--log", "loud"), ("--branches", "2"),
+                      ("-O2", "--branches", "0"), ("-O2", "--branches", "65"),
+                      ("-O2", "--branches", "2,x"),
+                      ("--plan", self.folder / "missing"),
+                      ("--plan", no_plan), ("-O0", "--plan", no_plan)):
             with self.subTest(flags=flags):
                 result = self.heddle_run(*flags, program=("touch", marker))
                 self.assertEqual(result.returncode, 2)
@@ -312,12 +323,137 @@ class Run(unittest.TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn(str(path), result.stderr)
 
+    # ---- level 2 and plans ----
+
+    def check_branched(self, report, branches):
+        self.assertEqual(report["outcome"], "rewritten", report)
+        self.assertEqual(report["level"], "O2", report)
+        self.assertEqual(report["verified_launches"], VERIFIED)
+        self.assertEqual(report["nodes"], LAUNCHES_PER_TOKEN)
+        self.assertGreater(report["branches"], 1)
+        self.assertLessEqual(report["branches"], branches)
+        # A branch has order of its own in place of the program's.
+        self.assertNotEqual(report["edges"], LAUNCHES_PER_TOKEN - 1)
+        self.assertGreater(report["analysis_ms"], 0)
+        self.assertEqual(report["unrepeatable_chunks"], 0)
+
+    def test_level_2_gives_the_tokens_in_any_legal_order(self):
+        plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
+                                             TOKENS))
+        seeds = (1,) if ON_GPU else range(1, 7)
+        for seed in seeds:
+            with self.subTest(seed=seed):
+                self.report.unlink(missing_ok=True)
+                result = self.heddle_run("-O2", HEDDLE_HOSTDEVICE_SEED=seed)
+                self.assertEqual(self.tokens(result), plain)
+                (report,) = self.reports()
+                if ON_GPU:  # what is fastest is the device's to say
+                    self.assertEqual(report["outcome"], "rewritten", report)
+                    continue
+                self.check_branched(report, 3)
+                self.assertRegex(report["style"],
+                                 r"^O2 [a-z-]+, [23] branches$")
+                self.assertIn("O2 us", result.stderr)
+                self.assertIn(f"rewritten ({report['style']})", result.stderr)
+
+    def test_more_branches_give_the_tokens(self):
+        plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
+                                             TOKENS))
+        for branches in (1, 2, 4):
+            with self.subTest(branches=branches):
+                self.report.unlink(missing_ok=True)
+                result = self.heddle_run("-O2", "--branches", branches)
+                self.assertEqual(self.tokens(result), plain)
+                (report,) = self.reports()
+                self.assertLessEqual(report["branches"], branches)
+                # One branch is the program's order: level 1 has that already.
+                if branches == 1:
+                    self.assertEqual(report["level"], "O1", report)
+
+    def make_plan(self, name, *flags, decode=("--graph",), memory="full"):
+        trace = self.folder / f"{name}.htrace"
+        plan = self.folder / f"{name}.hplan"
+        result = self.run_command(HEDDLE, "record", "--memory", memory, "-o",
+                                  trace, "--", DECODE, *decode, "--tokens",
+                                  "4")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_command(HEDDLE, "plan", trace, "-o", plan, *flags)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return plan
+
+    def test_a_plan_of_a_recording_runs_in_the_program(self):
+        plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
+                                             TOKENS))
+        plan = self.make_plan("d", "-O2", "--measure", "--branches", "3")
+        for seed in ((1,) if ON_GPU else (1, 2, 3)):
+            with self.subTest(seed=seed):
+                self.report.unlink(missing_ok=True)
+                result = self.heddle_run("--plan", plan,
+                                         HEDDLE_HOSTDEVICE_SEED=seed)
+                self.assertEqual(self.tokens(result), plain)
+                (report,) = self.reports()
+                self.assertNotIn(f"{plan}: ", json.dumps(report["notes"]))
+                if ON_GPU:
+                    self.assertEqual(report["outcome"], "rewritten", report)
+                    continue
+                self.check_branched(report, 3)
+                self.assertEqual(report["style"], f"plan {plan}")
+                self.assertIn(
+                    f"rewritten (plan {plan}: O2, {report['branches']} "
+                    "branches)", result.stderr)
+
+    def test_a_plan_of_streams_fits_the_graph_of_the_same_launches(self):
+        # Recorded as stream launches, used where the program has a graph.
+        plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
+                                             TOKENS))
+        plan = self.make_plan("s", "-O2", decode=())
+        result = self.heddle_run("--plan", plan)
+        self.assertEqual(self.tokens(result), plain)
+        (report,) = self.reports()
+        self.assertEqual(report["outcome"], "rewritten", report)
+        self.assertNotIn(f"{plan}: ", json.dumps(report["notes"]))
+
+    def test_a_plan_that_does_not_fit_says_why_and_changes_nothing(self):
+        plain = self.tokens(self.run_command(
+            DECODE, "--graph", "--tokens", TOKENS, "--layers", "3"))
+        plan = self.make_plan("d", "-O2")
+        result = self.heddle_run(
+            "--plan", plan, "--log", "debug", program=(
+                DECODE, "--graph", "--tokens", TOKENS, "--layers", "3"))
+        self.assertEqual(self.tokens(result), plain)
+        (report,) = self.reports()
+        self.assertEqual(report["outcome"], "rewritten", report)
+        self.assertEqual(report["level"], "O1", report)
+        self.assertRegex(result.stderr, rf"graph 1: plan {plan}: .*\d+ ")
+
+    def test_a_plan_alone_means_level_1_and_the_plan(self):
+        plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
+                                             TOKENS))
+        plan = self.make_plan("d", "-O2", "--branches", "2")
+        result = self.preloaded(HEDDLE_PLAN=plan, HEDDLE_REPORT=self.report)
+        self.assertEqual(self.tokens(result), plain)
+        (report,) = self.reports()
+        self.assertEqual(report["outcome"], "rewritten", report)
+        # Off is off.
+        self.report.unlink()
+        result = self.preloaded(HEDDLE_PLAN=plan, HEDDLE_OPT=0,
+                                HEDDLE_REPORT=self.report)
+        self.assertEqual(self.tokens(result), plain)
+        self.assertFalse(self.report.exists())
+        # A plan that cannot be read is named, and the program runs on.
+        result = self.preloaded(HEDDLE_PLAN=self.folder / "missing",
+                                HEDDLE_REPORT=self.report)
+        self.assertEqual(self.tokens(result), plain)
+        self.assertIn(str(self.folder / "missing"), result.stderr)
+
     # ---- the environment ----
 
     def test_a_bad_setting_is_named_and_the_program_runs_on(self):
         plain = self.tokens(self.run_command(DECODE, "--graph", "--tokens",
                                              TOKENS))
-        for name, value in (("HEDDLE_OPT", "7"), ("HEDDLE_OPT", "yes"),
+        for name, value in (("HEDDLE_OPT", "3"), ("HEDDLE_OPT", "yes"),
+                            ("HEDDLE_BRANCHES", "0"),
+                            ("HEDDLE_BRANCHES", "2,"),
                             ("HEDDLE_STYLE", "nonsense"),
                             ("HEDDLE_STYLE", "programmatic,"),
                             ("HEDDLE_VERIFY", "0"),

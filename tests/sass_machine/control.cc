@@ -44,7 +44,15 @@ absl::Status Warp::Branch(const Code& code, uint32_t lanes) {
     if (together != code.Bit(32)) return absl::OkStatus();
   }
   return ForEach(lanes, [&](int lane) {
-    if (Predicate(lane, Second(code))) {
+    // Beside the second guard there may be a uniform predicate; all must hold.
+    bool taken = true;
+    for (const SassOperand& operand : code.decoded.operands()) {
+      if (operand.kind == SassOperandKind::kPredicate ||
+          operand.kind == SassOperandKind::kUniformPredicate) {
+        taken &= Predicate(lane, operand);
+      }
+    }
+    if (taken) {
       lanes_[static_cast<size_t>(lane)].place =
           static_cast<uint32_t>(code.decoded.target);
     }

@@ -241,3 +241,65 @@ KERNEL(counted_down_from_unsigned) {
     Touch(b + x);
   }
 }
+
+// More conditions than there are predicates, all alive to the end: some are
+// kept in registers.
+KERNEL(many_conditions) {
+  const int x = Thread();
+  const bool c0 = x < (i & 31);
+  const bool c1 = x > (j & 31);
+  const bool c2 = (x ^ k) & 1;
+  const bool c3 = x * 3 < (l & 127);
+  const bool c4 = n < m;
+  const bool c5 = u > v;
+  const bool c6 = b[x & 7] == 0;
+  const bool c7 = (x & 5) == 4;
+  const bool c8 = i < j;
+  const bool c9 = k + x > l;
+  for (int y = 0; y < (i & 3) + 1; ++y) {
+    if (c0) Touch(a + x + y);
+    if (c1) Touch(a + 100 + x);
+    if (c2) Touch(a + 200 + x * y);
+    if (c3) Touch(a + 300 + x);
+    if (c4) Touch(b + x);
+    if (c5) Touch(b + 100 + x);
+    if (c6) Touch(b + 200 + x + y);
+    if (c7) Touch(b + 300 + x);
+    if (c8) Touch(b + 400 + x);
+    if (c9) Touch(b + 500 + y);
+  }
+  if (c0 && c3) Touch(a + 1000 + x);
+  if (c1 != c7) Touch(a + 1100 + x);
+  if (c6 || c2) Touch(a + 1200 + x);
+}
+
+// A number that is set under a condition and used under one that is like it.
+KERNEL(like_conditions) {
+  const int x = Thread();
+  int at = j & 0xfff;
+  if (x < (i & 31)) at = x;
+  Touch(b + x);
+  if (x < (i & 31)) Touch(a + at);
+  if (x <= (i & 31)) Touch(a + at);
+  for (int y = 0; y < (k & 7); ++y) {
+    if (y >= 2) Touch(a + at);
+    if (y >= 2) at = y;
+    if (y == 2) Touch(b + at);
+    if (y != 1) at += 3;
+    if (y >= 2) Touch(b + at);
+    if (y > 1) Touch(b + at);
+  }
+}
+
+// Masks that change nothing, something, or have holes.
+KERNEL(masks) {
+  const int x = Thread();
+  Touch(a + ((x * 2) & 0xfe));
+  Touch(a + ((x * 4) & 0x3c));
+  Touch(a + ((x * 8 + 4) & 0xfc));
+  Touch(b + (x & 0x15));
+  Touch(b + ((x * 2) & (i | 0xfe)));
+  Touch(b + ((x + j) & 0x707));
+  Touch(b + (((x * 2) & 0xfe) | ((k & 1) << 8)));
+  Touch(b + (((l & 0xff) * 2 + x) & 0x1fe));
+}

@@ -91,19 +91,26 @@ CoverageResult CaseRunner::Check(const Case& made) {
   kernel.code = original;
 
   const MemoryView view = OneAllocation();
-  const CodeImage::Kernel& entry = *image_->Find(made.launch.kernel);
-  KernelCodeView code = entry.code;
-  code.text =
-      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(made.code.data()),
-                          made.code.size() * sizeof(Word128));
+  return CheckCoverage(Analyze(made), ValuesOf(made), view, log);
+}
+
+LaunchValues CaseRunner::ValuesOf(const Case& made) const {
   LaunchValues values;
   values.grid = made.launch.grid;
   values.block = made.launch.block;
-  values.param_base = entry.param_base;
+  values.param_base = image_->Find(made.launch.kernel)->param_base;
   values.params = made.launch.params;
   bool too_many = false;
-  values.pointers = FindPointers(values.params, view, &too_many);
-  return CheckCoverage(AnalyzeKernel(code, values), values, view, log);
+  values.pointers = FindPointers(values.params, OneAllocation(), &too_many);
+  return values;
+}
+
+KernelFootprint CaseRunner::Analyze(const Case& made) const {
+  KernelCodeView code = image_->Find(made.launch.kernel)->code;
+  code.text =
+      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(made.code.data()),
+                          made.code.size() * sizeof(Word128));
+  return AnalyzeKernel(code, ValuesOf(made));
 }
 
 Case CaseRunner::Smallest(Case made) {

@@ -46,6 +46,8 @@ class CaseRunner {
   std::vector<Word128> CodeOf(const std::string& kernel) const;
 
   CoverageResult Check(const Case& made);
+  // What the analysis says of it.
+  KernelFootprint Analyze(const Case& made) const;
   // Without whatever the complaint does not need.
   Case Smallest(Case made);
   std::string Listing(const Case& made) const;
@@ -55,6 +57,9 @@ class CaseRunner {
   uint64_t failed() const { return failed_; }
 
  private:
+  // Of the case's parameters, which must stay.
+  LaunchValues ValuesOf(const Case& made) const;
+
   std::map<std::string, sass_machine::Program> programs_;
   std::map<std::string, std::unique_ptr<CodeImage>> images_;
   sass_machine::Program program_;

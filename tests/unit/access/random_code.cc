@@ -48,42 +48,6 @@ uint64_t Guard(int predicate, std::mt19937_64& random) {
   return Field(predicate, 0) | Field(OneIn(random, 2) ? 1 : 0, 3);
 }
 
-Word128 MoveConstant(int to, uint32_t offset) {
-  return {0x7a02 | Field(to, 16) | uint64_t{offset / 4} << 40,
-          0x000fc40000000f00};
-}
-Word128 Special(int to, int which) {
-  return {0x7919 | Field(to, 16), 0x000e280000000000 | Field(which, 8)};
-}
-// LDG.E.U8 `to`, [`from`.64]
-Word128 LoadByte(int to, int from) {
-  return {0x0000000400007981 | Field(to, 16) | Field(from, 24),
-          0x000ea2000c1e1100};
-}
-// `to`, `to` + 1 = `pointer` + a number of 32 bits.
-Word128 WideSum(int to, int number, int pointer, bool is_signed) {
-  return {0x0000000100007825 | Field(to, 16) | Field(number, 24),
-          (is_signed ? 0x000fca00078e0200 : 0x000fca00078e0000) |
-              Field(pointer, 0)};
-}
-Word128 Exit() { return {0x000000000000794d, 0x000fea0003800000}; }
-
-Word128 Branch(int64_t instructions, uint32_t arch) {
-  // From the instruction behind.
-  const int64_t bytes = (instructions - 1) * 16;
-  const auto quarter = static_cast<uint64_t>(bytes / 4);
-  Word128 word{0x7947, 0x000fc00003800000};
-  if (arch >= 90) {
-    Put(&word, 16, 8, quarter);
-    Put(&word, 34, 30, quarter >> 8);
-    Put(&word, 64, 18, quarter >> 38);
-  } else {
-    Put(&word, 34, 30, quarter);
-    Put(&word, 64, 18, quarter >> 30);
-  }
-  return word;
-}
-
 bool Takes(const Code& code) {
   const SassOp op = code.operation.op;
   if (code.handler == nullptr || !code.decoded.known()) return false;
@@ -119,8 +83,6 @@ Code DecodeCode(const Word128& word, uint64_t offset, uint32_t arch) {
   code.handler = sass_machine::Warp::FindHandler(code);
   return code;
 }
-
-Word128 NoOperation() { return {0x0000000000007918, 0x000fc00000000000}; }
 
 void RandomCode::AddPool(const sass_machine::Program& program) {
   arch_ = program.arch;

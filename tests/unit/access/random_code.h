@@ -13,13 +13,9 @@
 
 #include "runtime/access/interpreter.h"
 #include "tests/sass_machine/program.h"
+#include "tests/unit/access/sass_words.h"
 
 namespace heddle::access {
-
-struct Word128 {
-  uint64_t low = 0;
-  uint64_t high = 0;
-};
 
 // Decoded for both: the analysis has no better eyes than the machine.
 sass_machine::Code DecodeCode(const Word128& word, uint64_t offset,
@@ -48,9 +44,6 @@ class RandomCode {
   // Runs of instructions as they follow each other.
   std::vector<std::vector<Word128>> pool_;
 };
-
-// Does nothing.
-Word128 NoOperation();
 
 }  // namespace heddle::access
 

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/access/case_runner.h"
+#include "tests/unit/access/random_guards.h"
 #include "tests/unit/access/trap_cases.h"
 
 namespace heddle::access {
@@ -122,6 +123,18 @@ class RandomCodeTest : public testing::TestWithParam<int> {
 
 TEST_P(RandomCodeTest, NoAccessIsOutsideOfWhatWasPredicted) {
   CheckAll(1000, [this](std::mt19937_64& random) { return Make(random); });
+}
+
+TEST_P(RandomCodeTest, GuardedCodeStaysWithinWhatIsPredictedOfIt) {
+  CheckAll(1500, [this](std::mt19937_64& random) {
+    // Others on each chip.
+    random.discard(static_cast<uint64_t>(GetParam()));
+    Case made;
+    made.code = MakeGuardedCode(runner_.image().Find(kKernel)->param_base,
+                                static_cast<uint32_t>(GetParam()), random);
+    Draw(kKernel, random, &made);
+    return made;
+  });
 }
 
 // Kernels as compiled, with any numbers for parameters, and with one or two

@@ -33,9 +33,16 @@ constexpr Image kImages[] = {
     {"semantics.sm_80.cubin", 80}, {"semantics.sm_89.cubin", 89},
     {"semantics.sm_90a.cubin", 90}};
 
-// R2P PR, R183, 0x7f and R2P PR, R4.B1, 0xf: seen in libraries only.
+// Seen in libraries only: R2P PR, R183, 0x7f and R2P PR, R4.B1, 0xf; LEA.HI R8,
+// R4, R6, 0x1234, 0x4 and LEA.HI.X R8, R4, R6, 0x80000001, 0x4, P2; UIADD3.64
+// UR6, UR4, UR8, URZ and the same with 0x10 and -0x10.
 constexpr Word kLibraryWords[] = {{0x0000007fb7007804, 0x000fe20000000000},
-                                  {0x0000000f04007804, 0x000fe20000001000}};
+                                  {0x0000000f04007804, 0x000fe20000001000},
+                                  {0x0000123404087411, 0x000fe200038f2006},
+                                  {0x8000000104087411, 0x000fe200010f2406},
+                                  {0x0000000804067297, 0x000fe2000fffe03f},
+                                  {0x0000001004067897, 0x000fe2000fffe03f},
+                                  {0xfffffff004067897, 0x000fe2000fffe03f}};
 
 // Distinct instructions of the test images by compute capability, without
 // scheduling controls.
@@ -195,6 +202,32 @@ TEST(SassSemanticsTest, ReadsTheOperandsOfExamples) {
   EXPECT_EQ(o.source[2].index, 2);
 }
 
+TEST(SassSemanticsTest, ReadsTheOperandsOfWhatOnlyLibrariesUse) {
+  // LEA.HI.X R8, R4, R6, 0x80000001, 0x4, P2: the number is the high word.
+  SassOperation o = Interpret({0x8000000104087411, 0x000fe200010f2406}, 90);
+  EXPECT_EQ(o.op, SassOp::kShiftAddHigh);
+  EXPECT_TRUE(o.extended);
+  EXPECT_FALSE(o.sign_fill);
+  EXPECT_EQ(o.source[0].index, 4);
+  EXPECT_EQ(o.source[1].kind, SassSource::Kind::kRegister);
+  EXPECT_EQ(o.source[1].index, 6);
+  EXPECT_FALSE(o.source[1].negate);
+  EXPECT_EQ(o.source[2].kind, SassSource::Kind::kImmediate);
+  EXPECT_EQ(o.source[2].value, 0x80000001);
+  EXPECT_EQ(o.shift, 4);
+  EXPECT_EQ(o.source_predicate[0].index, 2);
+  // UIADD3.64 UR6, UR4, -0x10, URZ: the number has 64 bits.
+  o = Interpret({0xfffffff004067897, 0x000fe2000fffe03f}, 90);
+  EXPECT_EQ(o.op, SassOp::kAdd);
+  EXPECT_TRUE(o.uniform);
+  EXPECT_EQ(o.destination, 6);
+  EXPECT_EQ(o.destination_words, 2);
+  EXPECT_EQ(o.source[0].index, 4);
+  EXPECT_EQ(o.source[0].words, 2);
+  EXPECT_EQ(o.source[1].value, -16);
+  EXPECT_EQ(o.source[2].kind, SassSource::Kind::kZero);
+}
+
 // What the compiler makes addresses of must not be opaque, else every footprint
 // would be unknown.
 TEST(SassSemanticsTest, KnowsTheIntegerInstructionsThatTheCompilerWrites) {
@@ -253,7 +286,12 @@ TEST(SassSemanticsTest, KeepsItsPromisesForAnyBits) {
     for (const SassSource& source : operation.source) {
       ASSERT_TRUE(source.words == 1 || source.words == 2);
       if (source.kind == SassSource::Kind::kImmediate) {
-        ASSERT_EQ(source.value & ~int64_t{0xffffffff}, 0);
+        // Extended without a sign, and with it where the sum has 64 bits.
+        if (operation.op == SassOp::kAdd && operation.destination_words == 2) {
+          ASSERT_EQ(source.value, static_cast<int32_t>(source.value));
+        } else {
+          ASSERT_EQ(source.value & ~int64_t{0xffffffff}, 0);
+        }
       }
     }
     // Everything that is written is among the decoder's operands.

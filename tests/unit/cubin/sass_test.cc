@@ -111,6 +111,73 @@ TEST(SassTest, ControlFlowStaysInTheFunction) {
   EXPECT_GT(targets, 30);
 }
 
+// BRA.U !P2, !UP3, 0x110, as cuBLASLt's kernels have it and no compiler here.
+constexpr uint64_t kBranchLow = 0x000000010b407547;
+constexpr uint64_t kBranchHigh = 0x000fe2000d000000;
+
+TEST(SassTest, ABranchMayHaveAUniformPredicateBesideItsOwn) {
+  const SassInstruction branch = DecodeSass(kBranchLow, kBranchHigh, 0, 90);
+  ASSERT_TRUE(branch.known());
+  EXPECT_EQ(branch.mnemonic, "BRA");
+  EXPECT_EQ(branch.flow, SassFlow::kBranch);
+  EXPECT_TRUE(branch.has_target);
+  EXPECT_EQ(branch.target, 0x110);
+  EXPECT_EQ(branch.guard, kSassPredicateTrue);
+  ASSERT_GE(branch.operands().size(), 2u);
+  const SassOperand& own = branch.operands()[0];
+  EXPECT_EQ(own.kind, SassOperandKind::kPredicate);
+  EXPECT_EQ(own.index, 2);
+  EXPECT_TRUE(own.negated);
+  EXPECT_EQ(own.access, SassAccess::kRead);
+  const SassOperand& uniform = branch.operands()[1];
+  EXPECT_EQ(uniform.kind, SassOperandKind::kUniformPredicate);
+  EXPECT_EQ(uniform.index, 3);
+  EXPECT_TRUE(uniform.negated);
+  EXPECT_EQ(uniform.access, SassAccess::kRead);
+}
+
+// Whichever bit changes: it is no such branch any more, or one whose predicates
+// and target are in these bits.
+TEST(SassTest, EveryBitOfSuchABranchCounts) {
+  const SassInstruction before = DecodeSass(kBranchLow, kBranchHigh, 0, 90);
+  const auto changed = [&](int bit) {
+    return DecodeSass(kBranchLow ^ (bit < 64 ? uint64_t{1} << bit : 0),
+                      kBranchHigh ^ (bit < 64 ? 0 : uint64_t{1} << (bit - 64)),
+                      0, 90);
+  };
+  const auto is_branch = [](const SassInstruction& code) {
+    return code.known() && code.flow == SassFlow::kBranch &&
+           code.opcode == 0x547;
+  };
+  for (const int bit : {12, 13, 14, 15}) {
+    const SassInstruction after = changed(bit);
+    ASSERT_TRUE(is_branch(after)) << bit;
+    EXPECT_TRUE(after.guard != before.guard ||
+                after.guard_negated != before.guard_negated);
+  }
+  for (const auto& [first, at] : {std::pair{87, 0}, std::pair{24, 1}}) {
+    for (int bit = first; bit < first + 4; ++bit) {
+      const SassInstruction after = changed(bit);
+      ASSERT_TRUE(is_branch(after)) << bit;
+      const SassOperand& one = after.operands()[static_cast<size_t>(at)];
+      const SassOperand& was = before.operands()[static_cast<size_t>(at)];
+      EXPECT_EQ(one.index ^ was.index,
+                bit < first + 3 ? 1 << (bit - first) : 0);
+      EXPECT_EQ(one.negated, was.negated != (bit == first + 3));
+      EXPECT_EQ(after.target, before.target);
+    }
+  }
+  for (const int bit :
+       {16, 17, 18, 19, 20, 21, 22, 23, 34, 35, 50, 63, 64, 81}) {
+    const SassInstruction after = changed(bit);
+    if (!is_branch(after)) continue;
+    EXPECT_NE(after.target, before.target) << bit;
+  }
+  // .U, and where it goes by a mask.
+  for (const int bit : {32, 33, 91})
+    EXPECT_FALSE(is_branch(changed(bit))) << bit;
+}
+
 // A number for a register of any file.
 int Key(SassOperandKind kind, int index) {
   return static_cast<int>(kind) * 1000 + index;

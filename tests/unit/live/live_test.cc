@@ -152,6 +152,18 @@ void LiveTest::Place(const Program& program) {
   for (uint32_t i = 0; i < program.buffers; ++i) Write(i, start[i]);
 }
 
+void LiveTest::PlaceApart(const Program& program) {
+  apart_.clear();
+  for (const Buffer& values : program.Start()) {
+    apart_.push_back(Values(values));
+  }
+}
+
+void LiveTest::FreeApart() {
+  for (const CUdeviceptr address : apart_) EXPECT_OK(LIVE(cuMemFree)(address));
+  apart_.clear();
+}
+
 void LiveTest::Write(uint32_t buffer, const Buffer& values) const {
   EXPECT_OK(
       LIVE(cuMemcpyHtoD)(At(buffer), values.data(), kCount * sizeof(unsigned)));

@@ -59,8 +59,13 @@ class LiveTest : public DeviceTest {
   // ---- graphs of a Program over `memory_` ----------------------------------
 
   void Place(const Program& program);  // makes memory_, filled with Start()
+  // The same with an allocation a buffer: what a kernel reads in a loop counts
+  // as the whole allocation.
+  void PlaceApart(const Program& program);
+  void FreeApart();
   CUdeviceptr At(uint32_t buffer) const {
-    return memory_ + buffer * kCount * sizeof(unsigned);
+    return apart_.empty() ? memory_ + buffer * kCount * sizeof(unsigned)
+                          : apart_[buffer];
   }
   void Write(uint32_t buffer, const Buffer& values) const;
   Memory ReadAll(const Program& program) const;
@@ -119,6 +124,7 @@ class LiveTest : public DeviceTest {
   CUmodule program_ = nullptr;  // kernels.cubin
   CUstream stream_ = nullptr;
   CUdeviceptr memory_ = 0;
+  std::vector<CUdeviceptr> apart_;  // by buffer
   std::vector<std::vector<char>> images_;
 };
 

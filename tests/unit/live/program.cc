@@ -78,6 +78,50 @@ Program Program::ForkJoin(uint32_t width, unsigned blocks) {
   return program;
 }
 
+Program Program::Lanes(uint32_t width, uint32_t length, unsigned blocks) {
+  Program program;
+  program.buffers = width * length + 2;
+  for (uint32_t i = 0; i < width * length; ++i) {
+    Step step;
+    if (i > 0) step.after = {i - 1};
+    step.reads = {0};
+    if (i >= width) step.reads.push_back(i - width + 1);
+    step.writes = i + 1;
+    step.salt = 200 + i;
+    step.blocks = blocks;
+    program.steps.push_back(step);
+  }
+  Step join;
+  join.after = {width * length - 1};
+  for (uint32_t lane = 0; lane < std::min(width, 3u); ++lane) {
+    join.reads.push_back(width * (length - 1) + lane + 1);
+  }
+  join.writes = width * length + 1;
+  join.blocks = blocks;
+  program.steps.push_back(join);
+  return program;
+}
+
+Program Program::InLine(Random& random, uint32_t max_nodes, uint32_t buffers) {
+  Program program;
+  program.buffers = buffers;
+  const uint32_t count = 3 + Below(random, max_nodes - 2);
+  for (uint32_t i = 0; i < count; ++i) {
+    Step step;
+    if (i > 0) step.after = {i - 1};
+    step.kernel = Below(random, 6) != 0;
+    step.writes = 1 + Below(random, buffers - 1);
+    step.salt = static_cast<unsigned>(random());
+    step.blocks = 1 + Below(random, kCount);
+    for (uint32_t k = Below(random, 3); step.kernel && k > 0; --k) {
+      const uint32_t buffer = Below(random, buffers);
+      if (buffer != step.writes) step.reads.push_back(buffer);
+    }
+    program.steps.push_back(std::move(step));
+  }
+  return program;
+}
+
 Program Program::Any(Random& random, uint32_t max_nodes) {
   Program program;
   const uint32_t count = 2 + Below(random, max_nodes - 1);

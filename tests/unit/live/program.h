@@ -44,6 +44,13 @@ struct Program {
   // One node, `width` that read it, one that reads them all (three a node).
   static Program ForkJoin(uint32_t width, unsigned blocks);
   static Program Any(Random& random, uint32_t max_nodes);
+  // `width` chains of `length` nodes that share no memory but the input, which
+  // all read, and a node that reads the results of three. Submitted in turns:
+  // each node is behind the one before it, of another chain.
+  static Program Lanes(uint32_t width, uint32_t length, unsigned blocks);
+  // One node behind the other, over few buffers: every kind of conflict, and
+  // order that nothing needs.
+  static Program InLine(Random& random, uint32_t max_nodes, uint32_t buffers);
 };
 
 }  // namespace heddle::live
