@@ -46,10 +46,10 @@ TEST_F(LiveChildGraphTest, DeepChainsKeepTheirOrder) {
   link(two, link(two, nullptr));
   last = AddChild(graph, {last}, two);
   last = link(graph, last);
-  CUgraph inner = NewGraph();
-  link(inner, link(inner, nullptr));
   CUgraph outer = NewGraph();
   CUgraphNode of_outer = link(outer, nullptr);
+  CUgraph inner = NewGraph();
+  link(inner, link(inner, nullptr));
   of_outer = AddChild(outer, {of_outer}, inner);
   of_outer = AddChild(outer, {of_outer}, NewGraph());
   link(outer, of_outer);
@@ -58,19 +58,25 @@ TEST_F(LiveChildGraphTest, DeepChainsKeepTheirOrder) {
   while (next < kLinks) last = link(graph, last);
 
   const CUgraphExec exec = Instantiate(graph);
+  const auto clear = [&] {
+    for (int i = 1; i <= kLinks; ++i) {
+      EXPECT_OK(cuMemsetD8_v2(buffers[i], 0, kCount * sizeof(unsigned)));
+    }
+  };
   std::mt19937 random(5);
   Buffer expected;
   for (int launch = 0; launch < 8; ++launch) {
     for (unsigned& value : start) value = static_cast<unsigned>(random());
     EXPECT_OK(LIVE(cuMemcpyHtoD_v2)(buffers[0], start.data(),
                                     kCount * sizeof(unsigned)));
-    // The program's own graph, past heddle.
+    // The program's own graph, past heddle. (Results are added to.)
+    clear();
     EXPECT_OK(cuGraphLaunch(exec, stream_));
     EXPECT_OK(cuStreamSynchronize(stream_));
+    const Buffer before = expected;
     expected = ReadBack(buffers[kLinks], kCount);
-    for (int i = 1; i <= kLinks; ++i) {
-      EXPECT_OK(cuMemsetD8_v2(buffers[i], 0, kCount * sizeof(unsigned)));
-    }
+    ASSERT_NE(expected, before);
+    clear();
     Launch(exec);
     EXPECT_EQ(ReadBack(buffers[kLinks], kCount), expected) << launch;
   }
