@@ -66,7 +66,7 @@ heddle_build() {
   say "building in $BUILD_DIR ($BUILD_TYPE, $JOBS jobs)"
   mkdir -p "$BUILD_DIR"
   cmake -G Ninja -S "$ROOT" -B "$BUILD_DIR" \
-    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" -DHEDDLE_PRECOMPILE=ON >"$BUILD_DIR/configure.log" 2>&1 || {
+    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" >"$BUILD_DIR/configure.log" 2>&1 || {
     cat "$BUILD_DIR/configure.log" >&2
     fail "configuring failed"
   }
