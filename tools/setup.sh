@@ -61,12 +61,15 @@ heddle_install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# heddle_build [target...]: all targets by default.
+# heddle_build [target...]: all targets by default. Without debug information,
+# which takes a sixth of the time; the presets have it.
 heddle_build() {
   say "building in $BUILD_DIR ($BUILD_TYPE, $JOBS jobs)"
   mkdir -p "$BUILD_DIR"
   cmake -G Ninja -S "$ROOT" -B "$BUILD_DIR" \
-    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" >"$BUILD_DIR/configure.log" 2>&1 || {
+    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG" \
+    >"$BUILD_DIR/configure.log" 2>&1 || {
     cat "$BUILD_DIR/configure.log" >&2
     fail "configuring failed"
   }
