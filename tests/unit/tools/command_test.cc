@@ -106,7 +106,7 @@ TEST(Command, UsageErrorsAreOneLineThatPointsToTheHelp) {
            {"record", "--memory=x", "--"},
            {"run"},
            {"run", "true"},
-           {"run", "-O2", "--", "true"},
+           {"run", "-O3", "--", "true"},
            {"run", "--verify=0", "--", "true"},
            {"report"},
            {"replay", "--opt=3", "a"},
