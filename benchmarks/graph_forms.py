@@ -38,7 +38,7 @@ def add_arguments(parser):
     parser.add_argument("--compare-graphs", type=int, default=0, metavar="N",
                         help="N replays in both forms with changed inputs, "
                         "compared and timed; needs libheddle_preload.so and "
-                        "HEDDLE_OPT=1")
+                        "HEDDLE_OPT")
 
 
 def spread(values):
