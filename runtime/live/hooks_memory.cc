@@ -119,6 +119,7 @@ CUresult MemMap(CUdeviceptr address, size_t size, size_t offset,
   const CUresult result = S::Real(address, size, offset, handle, flags);
   if (result == CUDA_SUCCESS) {
     WithOptimizer([&](Optimizer& optimizer) {
+      if (!optimizer.asks_for_accesses()) return;
       optimizer.accesses().Mapped(address, handle);
     });
     Add(address, size, fb::MemoryKind::kMapped);

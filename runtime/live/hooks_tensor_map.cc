@@ -2,8 +2,6 @@
 // Hooks of tensor-map encoding: the 128 opaque bytes that a kernel gets as a
 // parameter, and the tensor that they stand for.
 
-#include <cstring>
-
 #include "runtime/live/hooks.h"
 #include "runtime/live/optimizer.h"
 
@@ -19,6 +17,7 @@ void Encoded(const CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
              const cuuint64_t* strides) {
   if (dims == nullptr || rank == 0 || (rank > 1 && strides == nullptr)) return;
   WithOptimizer([&](Optimizer& optimizer) {
+    if (!optimizer.asks_for_accesses()) return;
     access::TensorMaps::Shape shape;
     shape.data_type = type;
     shape.address = reinterpret_cast<uint64_t>(address);
@@ -87,6 +86,7 @@ CUresult ReplaceAddress(CUtensorMap* map, void* address) {
   const CUresult result = S::Real(map, address);
   if (result == CUDA_SUCCESS) {
     WithOptimizer([&](Optimizer& optimizer) {
+      if (!optimizer.asks_for_accesses()) return;
       optimizer.accesses().ReplaceTensorMap(
           BytesOf(&before), BytesOf(map), reinterpret_cast<uint64_t>(address));
     });

@@ -214,7 +214,7 @@ absl::StatusOr<std::vector<MemoryRange>> Optimizer::Reachable(
 
 void Optimizer::MemoryGoes(uint64_t address) {
   const uint64_t size = memory_.Remove(address);
-  if (size == 0 || (options_.level < 2 && options_.plans.empty())) return;
+  if (size == 0 || !asks_for_accesses()) return;
   std::shared_lock<std::shared_mutex> lock(mutex_);
   for (auto& [exec, graph] : graphs_) {
     if (graph->settled() == exec) continue;

@@ -51,6 +51,11 @@ class Optimizer {
   LoadedCode& code() { return code_; }
   record::MemoryMap& memory() { return memory_; }
   LiveAccess& accesses() { return accesses_; }
+  // Whether some form asks what nodes touch. If not, hooks need not tell
+  // accesses() anything.
+  bool asks_for_accesses() const {
+    return options_.level >= 2 || !options_.plans.empty();
+  }
   // The program is about to give up the block of memory at `address`.
   void MemoryGoes(uint64_t address);
   // The program shares memory with other processes or devices, so a graph
